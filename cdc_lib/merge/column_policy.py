@@ -17,6 +17,7 @@ from cdc_lib.merge.chunks import read_to_of
 from cdc_lib.merge.plan import MergeInput, StoredBatch
 from cdc_lib.merge.renames import current_name, renamed_schemas
 from cdc_lib.model.column_rename import ColumnRename
+from cdc_lib.model.cursor import EpochChange
 from cdc_lib.model.lake_table import LakeTable, Marker
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point
@@ -83,6 +84,7 @@ def decide_columns(
     state: LakeTable | None,
     marker: Marker,
     renames: Sequence[ColumnRename],
+    epoch_changes: Sequence[EpochChange] = (),
 ) -> ColumnDecision:
     """Decide which columns of a source table a merge adds, drops and leaves out.
 
@@ -93,28 +95,91 @@ def decide_columns(
         state: the lake table, after its columns were renamed; None if it does not exist.
         marker: of the source table, before the merge.
         renames: of the source table's columns, in order.
+        epoch_changes: how the source's epochs began.
     """
-    new = _not_merged(routed, [each.batch for each in inputs], marker, renames)
-    before = _before(marker, renames) or (_names(new[0], routed) if new else ())
-    now = _names(new[-1], routed) if new else before
+    rows = _Rows.of(routed, [each.batch for each in inputs], marker, renames, epoch_changes)
+    before = _before(marker, renames) or (_names(rows.new[0], routed) if rows.new else ())
+    now = _names(rows.newest, routed) if rows.newest is not None else _united(before, rows.new, routed)
     has = frozenset(name.lower() for name in now)
     dropped = tuple(name for name in before if name.lower() not in has)
-    left_out = frozenset(name.lower() for name in dropped) if policy.drop_column == "follow" else frozenset()
-    decision = ColumnDecision((), dropped, left_out, None, now)
+    decision = ColumnDecision((), dropped, frozenset(), None, now)
+    if policy.drop_column == "follow":
+        decision = replace(decision, left_out=frozenset(name.lower() for name in dropped) | rows.passed(has))
     if state is None or state.snapshot_id is None or not inputs:
         return decision  # a table without a commit gets all columns
     lake = {column.name.lower() for column in state.columns}
-    key = {name.lower() for schema in new for name in schema.primary_key}
+    key = {name.lower() for schema in rows.new for name in schema.primary_key}
     known = lake | key | {name.lower() for name in before if marker.source_columns}
     decision = replace(decision, added=tuple(name for name in now if name.lower() not in known))
     if policy.add_column != "follow":
         decision = replace(decision, only=frozenset(lake | key))
     if policy.drop_column == "follow":
-        earlier = renamed_schemas(routed.table, [each.batch for each in inputs], renames)
-        # Rows of a snapshot may be newer than those of a window of the same merge.
-        some = new if any(each.batch.manifest.chunk is not None for each in inputs) else new[-1:]
-        decision = replace(decision, left_out=left_out | former_columns(earlier, [*some, state]) - has)
+        former = former_columns(rows.merged, [*rows.new, state]) - has
+        decision = replace(decision, left_out=decision.left_out | former)
     return decision
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The schemas of the rows of a merge, under the current column names.
+
+    Args:
+        merged: of rows that the table has.
+        new: of the others, in the order in which the source had them.
+        newest: the last of these, if it is certain that the source had no later one before; else None.
+        in_order: whether the order of the new ones is certain: rows of a snapshot may be newer than those of a later window.
+    """
+
+    merged: tuple[TableSchema, ...]
+    new: tuple[TableSchema, ...]
+    newest: TableSchema | None
+    in_order: bool
+
+    @classmethod
+    def of(
+        cls,
+        routed: RoutedTable,
+        batches: Iterable[StoredBatch],
+        marker: Marker,
+        renames: Sequence[ColumnRename],
+        epoch_changes: Sequence[EpochChange],
+    ) -> _Rows:
+        placed = [
+            (batch, schema)
+            for batch in sorted(batches, key=lambda batch: _end(batch.manifest))
+            for schema in renamed_schemas(routed.table, [batch], renames)
+        ]
+        new = [one for one in placed if marker.merged_to is None or _end(one[0].manifest) > marker.merged_to]
+        certain = bool(new) and not _may_be_again(new[-1][0].manifest, epoch_changes)
+        return cls(
+            tuple(schema for batch, schema in placed if (batch, schema) not in new),
+            tuple(schema for _, schema in new),
+            new[-1][1] if certain else None,
+            all(batch.manifest.chunk is None for batch, _ in new),
+        )
+
+    def passed(self, now: frozenset[str]) -> frozenset[str]:
+        """Return the lower-case names of columns that the source had and dropped within the merge."""
+        if self.newest is None or not self.in_order:
+            return frozenset()
+        return frozenset(column.name.lower() for schema in self.new for column in schema.columns) - now
+
+
+def _may_be_again(manifest: Manifest, epoch_changes: Iterable[EpochChange]) -> bool:
+    """Whether a window may begin with changes that an earlier epoch had: after them, the source's table may have been altered."""
+    earlier = [one for one in epoch_changes if one.epoch <= manifest.epoch]
+    return manifest.window is not None and any(
+        one.previous_end.has(manifest.gtid_first, manifest.first_time) for one in earlier
+    )
+
+
+def _united(before: Sequence[str], schemas: Iterable[TableSchema], routed: RoutedTable) -> tuple[str, ...]:
+    """Return columns, and those of schemas that are not among them."""
+    names = {name.lower(): name for name in before}
+    for schema in schemas:
+        for name in _names(schema, routed):
+            names.setdefault(name.lower(), name)
+    return tuple(names.values())
 
 
 def former_columns(schemas: Iterable[TableSchema], now: Iterable[TableSchema | LakeTable]) -> frozenset[str]:
@@ -132,15 +197,6 @@ def _before(marker: Marker, renames: Sequence[ColumnRename]) -> tuple[str, ...]:
 
 def _names(schema: TableSchema, routed: RoutedTable) -> tuple[str, ...]:
     return tuple(column.name for column in schema.columns if routed.target.keeps(column.name))
-
-
-def _not_merged(
-    routed: RoutedTable, batches: Iterable[StoredBatch], marker: Marker, renames: Sequence[ColumnRename]
-) -> list[TableSchema]:
-    """Return the schemas of rows that no earlier merge had, in the order in which the source had them."""
-    new = [batch for batch in batches if marker.merged_to is None or _end(batch.manifest) > marker.merged_to]
-    in_order = sorted(new, key=lambda batch: _end(batch.manifest))
-    return [schema for batch in in_order for schema in renamed_schemas(routed.table, [batch], renames)]
 
 
 def _end(manifest: Manifest) -> Point:

@@ -338,7 +338,8 @@ class TableMerge:
         marker = _marker(state, routed.table)
         known = Marker() if is_foreign_to(marker, self.plan) else marker
         renames = self._renames(routed, state)
-        return decide_columns(self._policy(routed.table), routed, work.inputs, state, known, renames)
+        policy, epochs = self._policy(routed.table), self._epoch_changes()
+        return decide_columns(policy, routed, work.inputs, state, known, renames, epochs)
 
     def _epoch_changes(self) -> tuple[EpochChange, ...]:
         drain = ObjectCursorStore(self.store).load(self.config.source, DRAIN)

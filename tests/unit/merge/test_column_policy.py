@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -12,6 +13,8 @@ from cdc_lib.merge.column_policy import decide_columns, refuse_columns, refuse_w
 from cdc_lib.merge.load import load_batches
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.merge.renames import renames_of
+from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
+from cdc_lib.model.cursor import EpochChange
 from cdc_lib.model.ddl_effect import TableStatement
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
 from cdc_lib.model.manifest import Ddl
@@ -19,7 +22,7 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema_policy import SchemaPolicy
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, INT, BatchWriter, Row, at, table
+from tests.harness.batches import BIGINT, IDENTITY, INT, START_TIME, BatchWriter, Row, at, table
 
 OLD = table("shop.orders", {"id": INT, "v": INT, "w": INT})
 WITHOUT = table("shop.orders", {"id": INT, "v": INT})
@@ -69,6 +72,28 @@ def test_rows_that_are_merged_again_bring_no_dropped_column_back(writer):
     decision = decide(FOLLOW, [window(writer, 100, 200, OLD)], lake("id", "v"), marker)
     assert (decision.dropped, decision.source_columns) == ((), ("id", "v"))
     assert not decision.of(ROUTED).target.keeps("w")
+
+
+def test_rows_of_a_later_epoch_drop_no_column_as_long_as_they_may_be_those_of_before(writer):
+    """They may be from before an ADD COLUMN that comes again. A column that they bring back is dropped again after them."""
+    end = BinlogCheckpoint(IDENTITY, at(300), START_TIME + timedelta(days=1), "", False, None)
+    changes = (EpochChange(2, "rewind", START_TIME, "test", "test", end, end),)
+    key = writer.window(4, 100, {MORE: [Row("c", 10, {"id": 1})], WITHOUT: [Row("c", 20, {"id": 2})]}, epoch=2)
+    (batch,) = load_batches(writer.store, [key])
+    state, given = lake("id", "v", "w"), [MergeInput(batch, None)]
+    found = decide_columns(FOLLOW, ROUTED, given, state, MERGED, (), changes)
+    assert (found.dropped, found.left_out) == ((), frozenset())
+    assert found.source_columns == ("id", "v", "w", "n")
+    ended = replace(changes[0], previous_end=replace(end, time=START_TIME - timedelta(days=1)))
+    found = decide_columns(FOLLOW, ROUTED, given, state, MERGED, (), (ended,))
+    assert (found.dropped, found.left_out, found.source_columns) == (("w",), frozenset("wn"), ("id", "v"))
+
+
+def test_rows_of_a_snapshot_may_be_newer_than_those_of_a_later_window(writer):
+    """A column that only they have is not left out."""
+    (chunk,) = load_batches(writer.store, [writer.chunk(MORE, 150, [{"id": 1, "v": 1, "w": 1, "n": 1}])])
+    given = [MergeInput(chunk, None), window(writer, 100, 200, OLD)]
+    assert decide(FOLLOW, given, lake("id", "v", "w")).of(ROUTED).target.keeps("n")
 
 
 def test_a_renamed_column_is_neither_added_nor_dropped(writer):
