@@ -99,7 +99,9 @@ def decide_columns(
     """
     rows = _Rows.of(routed, [each.batch for each in inputs], marker, renames, epoch_changes)
     before = _before(marker, renames) or (_names(rows.new[0], routed) if rows.new else ())
-    now = _names(rows.newest, routed) if rows.newest is not None else _united(before, rows.new, routed)
+    now = _united(before, rows.new, routed)
+    if rows.newest is not None:
+        now = (*_names(rows.newest, routed), *(name for name in now if name.lower() in rows.unsure))
     has = frozenset(name.lower() for name in now)
     dropped = tuple(name for name in before if name.lower() not in has)
     decision = ColumnDecision((), dropped, frozenset(), None, now)
@@ -127,12 +129,14 @@ class _Rows:
         merged: of rows that the table has.
         new: of the others, in the order in which the source had them.
         newest: the last of these, if it is certain that the source had no later one before; else None.
+        unsure: lower-case names of columns that it lacks, and that may have been dropped and added again before its window ended.
         in_order: whether the order of the new ones is certain: rows of a snapshot may be newer than those of a later window.
     """
 
     merged: tuple[TableSchema, ...]
     new: tuple[TableSchema, ...]
     newest: TableSchema | None
+    unsure: frozenset[str]
     in_order: bool
 
     @classmethod
@@ -155,6 +159,7 @@ class _Rows:
             tuple(schema for batch, schema in placed if (batch, schema) not in new),
             tuple(schema for _, schema in new),
             new[-1][1] if certain else None,
+            _unsure(routed, new[-1][0].manifest, [schema for _, schema in new]) if certain else frozenset(),
             all(batch.manifest.chunk is None for batch, _ in new),
         )
 
@@ -163,6 +168,19 @@ class _Rows:
         if self.newest is None or not self.in_order:
             return frozenset()
         return frozenset(column.name.lower() for schema in self.new for column in schema.columns) - now
+
+
+def _unsure(routed: RoutedTable, manifest: Manifest, schemas: Sequence[TableSchema]) -> frozenset[str]:
+    """Return columns that the last schema lacks and rows after it may have: a window names each schema of its rows once.
+
+    A column that one statement names was dropped by it.
+    """
+    kinds = [one.kind for one in manifest.statements if one.table == routed.table]
+    again = "create" in kinds or "create_if_missing" in kinds or kinds.count("swap") > 1
+    has = {column.name.lower() for column in schemas[-1].columns}
+    lacks = {column.name.lower() for schema in schemas for column in schema.columns} - has
+    named = [one.statement for one in manifest.ddl if _names_word(one.statement, routed.name)]
+    return frozenset(name for name in lacks if again or sum(_names_word(text, name) for text in named) > 1)
 
 
 def _may_be_again(manifest: Manifest, epoch_changes: Iterable[EpochChange]) -> bool:

@@ -89,6 +89,31 @@ def test_rows_of_a_later_epoch_drop_no_column_as_long_as_they_may_be_those_of_be
     assert (found.dropped, found.left_out, found.source_columns) == (("w",), frozenset("wn"), ("id", "v"))
 
 
+@pytest.mark.parametrize(
+    ("statements", "kinds", "dropped"),
+    [
+        (["ALTER TABLE orders DROP COLUMN w"], [], ("w",)),
+        (["ALTER TABLE orders DROP COLUMN w", "ALTER TABLE orders_2 ADD COLUMN w INT"], [], ("w",)),
+        (["ALTER TABLE orders DROP COLUMN w", "ALTER TABLE `orders` ADD COLUMN `w` INT"], [], ()),
+        (["ALTER TABLE orders DROP COLUMN w", "CREATE TABLE orders LIKE others"], ["drop", "create"], ()),
+        ([], ["swap"], ("w",)),
+        ([], ["swap", "swap"], ()),
+    ],
+)
+def test_a_column_that_may_have_come_again_within_its_window_is_not_dropped(writer, statements, kinds, dropped):
+    """The schemas of a window do not show that rows had the first of them once more; the rows of the next window do."""
+    given = window(writer, 100, 200, OLD, WITHOUT)
+    ddl = tuple(Ddl(at(110 + i), "shop", text) for i, text in enumerate(statements))
+    effects = tuple(TableStatement(kind, OLD.name, at(150)) for kind in kinds)
+    manifest = replace(given.batch.manifest, ddl=ddl, statements=effects)
+    found = decide(FOLLOW, [replace(given, batch=replace(given.batch, manifest=manifest))], lake("id", "v", "w"))
+    assert (found.dropped, found.of(ROUTED).target.keeps("w")) == (dropped, not dropped)
+    assert set(found.source_columns) == {"id", "v", "w"} - set(dropped)
+    first = replace(MERGED, source_columns=("id", "v"))
+    found = decide(FOLLOW, [replace(given, batch=replace(given.batch, manifest=manifest))], lake("id", "v"), first)
+    assert found.of(ROUTED).target.keeps("w") == (not dropped)
+
+
 def test_rows_of_a_snapshot_may_be_newer_than_those_of_a_later_window(writer):
     """A column that only they have is not left out."""
     (chunk,) = load_batches(writer.store, [writer.chunk(MORE, 150, [{"id": 1, "v": 1, "w": 1, "n": 1}])])
