@@ -100,7 +100,7 @@ def decide_columns(
     rows = _Rows.of(routed, [each.batch for each in inputs], marker, renames, epoch_changes)
     before = _before(marker, renames) or (_names(rows.new[0], routed) if rows.new else ())
     now = _united(before, rows.new, routed)
-    if rows.newest is not None:
+    if rows.newest is not None and rows.in_order:
         now = (*_names(rows.newest, routed), *(name for name in now if name.lower() in rows.unsure))
     has = frozenset(name.lower() for name in now)
     dropped = tuple(name for name in before if name.lower() not in has)
@@ -130,7 +130,8 @@ class _Rows:
         new: of the others, in the order in which the source had them.
         newest: the last of these, if it is certain that the source had no later one before; else None.
         unsure: lower-case names of columns that it lacks, and that may have been dropped and added again before its window ended.
-        in_order: whether the order of the new ones is certain: rows of a snapshot may be newer than those of a later window.
+        in_order: whether the order of the new ones is certain: rows of a snapshot may be newer than those of a later window, and
+            older than those of an earlier one.
     """
 
     merged: tuple[TableSchema, ...]
@@ -160,7 +161,7 @@ class _Rows:
             tuple(schema for _, schema in new),
             new[-1][1] if certain else None,
             _unsure(routed, new[-1][0].manifest, [schema for _, schema in new]) if certain else frozenset(),
-            all(batch.manifest.chunk is None for batch, _ in new),
+            len({batch.manifest.chunk is None for batch, _ in new}) < 2,
         )
 
     def passed(self, now: frozenset[str]) -> frozenset[str]:

@@ -114,11 +114,16 @@ def test_a_column_that_may_have_come_again_within_its_window_is_not_dropped(writ
     assert found.of(ROUTED).target.keeps("w") == (not dropped)
 
 
-def test_rows_of_a_snapshot_may_be_newer_than_those_of_a_later_window(writer):
-    """A column that only they have is not left out."""
+def test_rows_of_a_snapshot_may_be_newer_or_older_than_those_of_a_window(writer):
+    """No column is left out that some of them have."""
     (chunk,) = load_batches(writer.store, [writer.chunk(MORE, 150, [{"id": 1, "v": 1, "w": 1, "n": 1}])])
     given = [MergeInput(chunk, None), window(writer, 100, 200, OLD)]
     assert decide(FOLLOW, given, lake("id", "v", "w")).of(ROUTED).target.keeps("n")
+    other = BatchWriter(writer.store, "other")
+    (chunk,) = load_batches(writer.store, [other.chunk(WITHOUT, 350, [{"id": 1, "v": 1}])])
+    mixed = decide(FOLLOW, [MergeInput(chunk, None), window(writer, 200, 300, OLD)], lake("id", "v", "w"))
+    assert (mixed.dropped, mixed.of(ROUTED).target.keeps("w")) == ((), True)
+    assert decide(FOLLOW, [MergeInput(chunk, None)], lake("id", "v", "w")).dropped == ("w",)
 
 
 def test_a_renamed_column_is_neither_added_nor_dropped(writer):
