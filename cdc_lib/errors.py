@@ -26,6 +26,7 @@ CdcError
 ├── MergeError                   the lake
 │   ├── MergeConflict *          another writer committed to the table meanwhile
 │   ├── ForeignChange            the lake table no longer holds what was merged
+│   ├── SchemaChangeStopped      a change at the source at which the source file stops the table
 │   └── IncompatibleSchema       a column change that cannot be applied without loss
 └── AckError                     cursors
     ├── CursorMoved              the cursor was moved since this task loaded it
@@ -282,6 +283,12 @@ class ForeignChange(MergeError):
     """Another writer changed merged rows of the lake table."""
 
     code = "foreign_change"
+
+
+class SchemaChangeStopped(MergeError):
+    """A change at the source at which the source file stops the table."""
+
+    code = "schema_change_stopped"
 
 
 class IncompatibleSchema(MergeError):

@@ -270,6 +270,15 @@ class MergeTarget(Protocol[Frame]):
         """
         ...
 
+    def drop(self, state: LakeTable, columns: Sequence[str]) -> LakeTable:
+        """Drop columns as the source did, and record in the same commit that a merge dropped them.
+
+        Args:
+            state: the table's state at the decision: if its columns were renamed since, that is a conflict.
+            columns: columns of the table that are not in its key.
+        """
+        ...
+
     def become(self, mode: Mode) -> LakeTable:
         """Continue in another mode; see :func:`cdc_lib.lake.modes.mode_change`."""
         ...

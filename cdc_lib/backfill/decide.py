@@ -20,6 +20,7 @@ from cdc_lib.model.lake_table import Marker, SnapshotMark
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
+from cdc_lib.model.schema_policy import DEFAULT_POLICY, SchemaPolicy
 from cdc_lib.model.table_mode import Mode, TableReset
 from cdc_lib.model.table_name import TableName
 
@@ -43,7 +44,13 @@ class BackfillDecision:
     from_start: bool
 
     def __call__(
-        self, table: TableName, mode: Mode, batches: Sequence[StoredBatch], marker: Marker, plan: MergePlan
+        self,
+        table: TableName,
+        mode: Mode,
+        batches: Sequence[StoredBatch],
+        marker: Marker,
+        plan: MergePlan,
+        policy: SchemaPolicy = DEFAULT_POLICY,
     ) -> TableWork:
         """Decide what one table needs.
 
@@ -53,6 +60,7 @@ class BackfillDecision:
             batches: all loaded batches: complete snapshots, then windows in the stream's order.
             marker: the table's marker; an empty one for a missing table.
             plan: shows where tables were quarantined.
+            policy: what the table does about changes of its definition.
 
         Raises:
             MergeConflict: another merge moved the table past the loaded batches.
@@ -75,11 +83,12 @@ class BackfillDecision:
         )
         floor = _floor(table, mode, work.marker, plan)
         since = max(filter(None, (low, floor)))
-        replayed = statement_effects(table, (batch.manifest for batch in windows), since, Marker())
-        new = statement_effects(table, (batch.manifest for batch in windows), marker.merged_to or since, marker)
+        replayed = statement_effects(table, (batch.manifest for batch in windows), since, Marker(), policy)
+        new = statement_effects(table, (batch.manifest for batch in windows), marker.merged_to or since, marker, policy)
         if not self.is_copy and marker == Marker() and not (chunks or replayed.before or self.from_start):
             raise _incomplete(table)
         after = replace(work.marker, dropped=new.dropped, shadow=new.shadow, pending_defaults=())
+        after = replace(after, kept_before=max((*replayed.kept, *new.kept), default=None))
         # A snapshot may begin within a window: of that window, neither statements nor changes from before the range are merged.
         inputs = (
             *(MergeInput(batch, None) for batch in chunks),
@@ -216,9 +225,9 @@ def _both(replayed: StatementEffects, new: StatementEffects) -> StatementEffects
     fills = (*replayed.added_defaults, *(one for one in new.added_defaults if one not in replayed.added_defaults))
     before = max(filter(None, (replayed.before, new.before)), default=None)
     entries = tuple(sorted({*replayed.entries, *new.entries}))
-    return replace(
-        new, before=before, added_defaults=fills, resets=tuple(sorted({*replayed.resets, *new.resets})), entries=entries
-    )
+    kept = tuple(sorted({*replayed.kept, *new.kept}))
+    resets = tuple(sorted({*replayed.resets, *new.resets}))
+    return replace(new, before=before, added_defaults=fills, resets=resets, entries=entries, kept=kept)
 
 
 def _incomplete(table: str) -> MergeError:

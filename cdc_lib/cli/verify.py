@@ -83,6 +83,8 @@ def show(report: Report) -> None:
             say(f"{one.table} was not compared: {one.skipped}", style="yellow")
         if one.refused:
             say(f"{one.table} was not repaired: {one.refused}", style="yellow")
+        if one.kept:
+            say(f"{one.table}: {one.kept}", style="yellow")
         for column in one.uncompared:
             say(f"{one.table}.{column.column} was not compared: {column.why}", style="yellow")
         if one.rows:

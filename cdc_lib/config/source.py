@@ -17,6 +17,7 @@ from cdc_lib.config.patterns import database_of
 from cdc_lib.config.reselect import ReselectConfig
 from cdc_lib.config.routes import FilterRule, RouteRule
 from cdc_lib.config.schedule import ON_CHANGE, problem
+from cdc_lib.config.schema_changes import SchemaChangesConfig
 from cdc_lib.config.sealed_days import SealedDaysConfig
 from cdc_lib.config.server import Address, ServerConfig
 from cdc_lib.config.start import ALLOWED, FailoverConfig, Start
@@ -46,6 +47,7 @@ class SourceConfig(Section):
         routes: lake tables other than those of the same name.
         filters: rows that the lake keeps.
         modes: modes of lake tables; ``mirror`` without a rule.
+        schema_changes: what lake tables do about columns, tables and rows that statements add or remove at the source.
         start: where a source without a cursor begins.
         failover: what happens when another server answers.
         schedule: cron expression of the DAG, or ``on_change`` for a run when the binlog has grown; None for runs by hand only.
@@ -81,6 +83,10 @@ class SourceConfig(Section):
     routes: tuple[RouteRule, ...] = Field(default=(), description="list of tables, into, keys, columns, where")
     filters: tuple[FilterRule, ...] = Field(default=(), description="list of tables, where")
     modes: tuple[ModeRule, ...] = Field(default=(), description="list of tables, mode")
+    schema_changes: SchemaChangesConfig = Field(
+        default=SchemaChangesConfig(),
+        description="add_column, drop_column, widen, rename, drop_table, truncate, tables",
+    )
     start: Start = Field(default="snapshot", description=ALLOWED)
     failover: FailoverConfig = Field(
         default=FailoverConfig(), description="fallback_interval, on_missing_transactions, attempts, ..."

@@ -106,14 +106,21 @@ def _rules(work: TableWork, constants: Mapping[str, str], *, has_rows: bool) -> 
         return rules
     if not has_rows:
         return []
-    if work.mode == "append":
-        rules = _rules_of_list(work, constants)
-    else:
-        before = max(filter(None, (work.rebuild_before, work.reset_before)), default=None)
-        rules = [Superseded(before, constants, reads=True)] if before is not None else []
+    rules = _rules_of_list(work, constants) if work.mode == "append" else _rules_of_mirror(work, constants)
     if work.rewrite is not None:
         rules.append(Superseded(work.rewrite[1], constants, reads=work.rewrite_reads, since=work.rewrite[0]))
     return rules
+
+
+def _rules_of_mirror(work: TableWork, constants: Mapping[str, str]) -> list[Superseded]:
+    """Return which rows of a mirror are removed: a new snapshot replaces no row that the lake kept at an earlier statement."""
+    rebuild, reset = work.rebuild_before, work.reset_before
+    kept = work.kept_before(rebuild) if rebuild is not None else None
+    if rebuild is None or kept is None:
+        before = max(filter(None, (rebuild, reset)), default=None)
+        return [Superseded(before, constants, reads=True)] if before is not None else []
+    emptied = [Superseded(reset, constants, reads=True)] if reset is not None else []
+    return [*emptied, Superseded(rebuild, constants, reads=True, since=kept)]
 
 
 def _rules_of_list(work: TableWork, constants: Mapping[str, str]) -> list[Superseded]:

@@ -79,7 +79,7 @@ def _of_columns(fingerprint: TableFingerprint, state: LakeTable, past: Past | No
         return None
     if past.fields_then is None:
         return LakeFault("has other columns than the last merge left, and no longer knows those")
-    return _columns(past.fields_then, {field.id: field for field in past.fields}, state.renames)
+    return _columns(past.fields_then, {field.id: field for field in past.fields}, state)
 
 
 def other_incarnation(state: LakeTable) -> LakeFault:
@@ -158,14 +158,14 @@ def _reaches(marker: Marker, state: LakeTable, sequence: int, fingerprint: Table
     )
 
 
-def _columns(
-    fields_then: Iterable[LakeField], now: Mapping[int, LakeField], renames: Collection[ColumnRename]
-) -> LakeFault | None:
+def _columns(fields_then: Iterable[LakeField], now: Mapping[int, LakeField], state: LakeTable) -> LakeFault | None:
     for then in fields_then:
         field = now.get(then.id)
+        if field is None and then.id in state.dropped_fields:
+            continue
         if field is None:
             return LakeFault(f"lacks what was merged: its column {then.name} was dropped")
-        if field.name != then.name and not _is_renamed(field, renames):
+        if field.name != then.name and not _is_renamed(field, state.renames):
             back = f"ALTER TABLE {{lake_table}} RENAME COLUMN {field.name} TO {then.name} brings it back."
             return LakeFault(
                 f"has other columns than the last merge left: its column {then.name} was renamed to {field.name}",

@@ -19,6 +19,7 @@ from cdc_lib.model.lake_table import Marker, PlacedDefault, SnapshotMark
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
+from cdc_lib.model.schema_policy import DEFAULT_POLICY, SchemaPolicy
 from cdc_lib.model.table_mode import Mode, TableReset
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.xa_settlement import XaCommit
@@ -74,6 +75,7 @@ class TableWork:
         ranges: key ranges that are read again: their lake rows that no chunk holds were deleted.
         rewrite: append and scd2: the table's changes between these points are removed, because the inputs hold all of them.
         rewrite_reads: append mode: whether that includes rows that a snapshot read.
+        kept: statements removed all earlier rows at these points, in order, and the lake keeps them.
     """
 
     table: TableName
@@ -93,6 +95,11 @@ class TableWork:
     ranges: tuple[ReadRange, ...] = ()
     rewrite: tuple[Point, Point] | None = None
     rewrite_reads: bool = False
+    kept: tuple[Point, ...] = ()
+
+    def kept_before(self, point: Point) -> Point | None:
+        """Return the point before which rows stay that a snapshot read at a point does not have."""
+        return max((one for one in self.kept if one <= point), default=None)
 
 
 def tables_of(batches: Iterable[StoredBatch]) -> tuple[TableName, ...]:
@@ -108,7 +115,14 @@ def tables_of(batches: Iterable[StoredBatch]) -> tuple[TableName, ...]:
     return tuple(sorted(names))
 
 
-def work_on(table: TableName, mode: Mode, batches: Sequence[StoredBatch], marker: Marker, plan: MergePlan) -> TableWork:
+def work_on(
+    table: TableName,
+    mode: Mode,
+    batches: Sequence[StoredBatch],
+    marker: Marker,
+    plan: MergePlan,
+    policy: SchemaPolicy = DEFAULT_POLICY,
+) -> TableWork:
     """Decide what the table needs.
 
     Args:
@@ -117,6 +131,7 @@ def work_on(table: TableName, mode: Mode, batches: Sequence[StoredBatch], marker
         batches: all batches of the plan, in its order.
         marker: the table's marker; an empty one for a new table.
         plan: the plan; the merge takes the table to its stop.
+        policy: what the table does about changes of its definition.
 
     Raises:
         MergeError: the chunk before a chunk is missing.
@@ -133,8 +148,9 @@ def work_on(table: TableName, mode: Mode, batches: Sequence[StoredBatch], marker
     merged_to = max(filter(None, (marker.merged_to, Point.at(plan.epoch, plan.stop))))
     late = min(lows, default=None)
     known = replace(marker, dropped=_dropped(table, marker, plan))
-    now = statement_effects(table, (batch.manifest for batch in windows), marker.merged_to, known)
+    now = statement_effects(table, (batch.manifest for batch in windows), marker.merged_to, known, policy)
     after = replace(after.with_merged_to(merged_to), dropped=now.dropped, shadow=now.shadow, pending_defaults=())
+    after = replace(after, kept_before=max(now.kept, default=None))
     ahead = max(filter(None, (marker.ahead_until, after.ahead_until)), default=None)
     ranges = read_ranges([batch.manifest for batch in taken])
     work = TableWork(table, mode, inputs, after, _needs_guard(inputs, marker), ahead_until=ahead, ranges=ranges)
@@ -210,7 +226,8 @@ def following(work: TableWork, now: StatementEffects, floor: Point | None = None
         now: effects of the statements.
         floor: append mode: changes before this point are in the rows of a snapshot, or were merged already.
     """
-    work = replace(work, added_defaults=(*now.added_defaults, *work.added_defaults))
+    kept = tuple(sorted({*work.kept, *now.kept}))
+    work = replace(work, added_defaults=(*now.added_defaults, *work.added_defaults), kept=kept)
     if work.mode == "append":
         entries = (one for one in now.entries if floor is None or _point_of(one) >= floor)
         return replace(work, resets=tuple(sorted({*work.resets, *entries})))

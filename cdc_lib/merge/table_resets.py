@@ -14,6 +14,7 @@ from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
 from cdc_lib.model.lake_table import Marker, PlacedDefault, Shadow
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point
+from cdc_lib.model.schema_policy import DEFAULT_POLICY, SchemaPolicy
 from cdc_lib.model.table_mode import TableReset
 from cdc_lib.model.table_name import EVERY_TABLE, TableName
 
@@ -30,6 +31,7 @@ class StatementEffects:
         unclear: why values of added columns are unknown; empty if they are known.
         resets: where all earlier rows were removed, also by a DROP, in order.
         entries: those of them that are entries in append mode: a CREATE of a missing table removes nothing.
+        kept: where all earlier rows were removed at the source and stay in the lake, in order.
     """
 
     before: Point | None = None
@@ -39,10 +41,15 @@ class StatementEffects:
     unclear: str = ""
     resets: tuple[TableReset, ...] = ()
     entries: tuple[TableReset, ...] = ()
+    kept: tuple[Point, ...] = ()
 
 
 def statement_effects(
-    table: str, manifests: Iterable[Manifest], since: Point | None, before: Marker
+    table: str,
+    manifests: Iterable[Manifest],
+    since: Point | None,
+    before: Marker,
+    policy: SchemaPolicy = DEFAULT_POLICY,
 ) -> StatementEffects:
     """Return the effects of the statements on a table.
 
@@ -51,36 +58,40 @@ def statement_effects(
         manifests: of windows, in the stream's order.
         since: statements before this point are already merged; None for none.
         before: what the table's marker remembers of the statements before them.
+        policy: what the lake does about statements that remove rows.
     """
-    now = StatementEffects(dropped=before.dropped, shadow=before.shadow, added_defaults=before.pending_defaults)
+    kept = (before.kept_before,) if before.kept_before is not None else ()
+    now = StatementEffects(
+        dropped=before.dropped, shadow=before.shadow, added_defaults=before.pending_defaults, kept=kept
+    )
     for manifest in manifests:
         for statement in manifest.statements:
             at = Point.at(manifest.epoch, statement.position)
             if statement.table == table and (since is None or since <= at):
-                now = _counted(_after(now, statement, at), now, statement, at, manifest)
+                after = _after(now, statement, at, policy)
+                removes = after.before != now.before or (statement.kind == "drop" and policy.drop_table != "keep")
+                now = _counted(after, statement, at, manifest) if removes else after
     return now
 
 
-def _counted(
-    now: StatementEffects, before: StatementEffects, statement: TableStatement, at: Point, manifest: Manifest
-) -> StatementEffects:
+def _counted(now: StatementEffects, statement: TableStatement, at: Point, manifest: Manifest) -> StatementEffects:
     """Add the position of a statement that removed the rows."""
-    if statement.kind != "drop" and now.before == before.before:
-        return now
     reset = TableReset(*at, statement.time or manifest.last_time, statement.gtid)
     removes = statement.replaces or statement.kind in ("truncate", "drop")
     return replace(now, resets=(*now.resets, reset), entries=(*now.entries, reset) if removes else now.entries)
 
 
-def _after(now: StatementEffects, statement: TableStatement, at: Point) -> StatementEffects:
+def _after(now: StatementEffects, statement: TableStatement, at: Point, policy: SchemaPolicy) -> StatementEffects:
     """Return the effects after one more statement."""
     kind = statement.kind
     if kind == "drop":
-        now = replace(now, dropped=at)
+        now = replace(_emptied(now, at) if policy.drop_table == "follow" else now, dropped=at)
+    elif kind == "truncate" and policy.truncate == "keep":
+        now = replace(now, kept=(*now.kept, at))
     elif kind == "truncate":
-        now = replace(now, before=at, added_defaults=(), unclear="")
+        now = _emptied(now, at)
     elif kind == "create" or (kind == "create_if_missing" and now.dropped is not None):
-        now = replace(now, before=at, dropped=None, added_defaults=(), unclear="")
+        now = replace(_emptied(now, at), dropped=None)
     elif kind == "add_default":
         now = replace(now, added_defaults=(*now.added_defaults, *_placed(statement.added_defaults, statement, at)))
     elif kind == "shadow":
@@ -94,6 +105,11 @@ def _after(now: StatementEffects, statement: TableStatement, at: Point) -> State
         unclear = now.unclear or now.shadow.unclear
         now = replace(now, shadow=None, added_defaults=(*now.added_defaults, *placed), unclear=unclear)
     return now
+
+
+def _emptied(now: StatementEffects, at: Point) -> StatementEffects:
+    """Return the effects after a statement that removed all rows, also those that earlier statements left in the lake."""
+    return replace(now, before=at, added_defaults=(), unclear="", kept=())
 
 
 def _placed(defaults: Iterable[AddedDefault], statement: TableStatement, at: Point) -> tuple[PlacedDefault, ...]:

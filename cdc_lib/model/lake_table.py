@@ -78,6 +78,9 @@ MODE_PROPERTY = "cdc.mode"
 SOURCE_PROPERTY = "cdc.source"
 """Table property: name of the source."""
 
+DROPPED_PROPERTY = "cdc.dropped-fields"
+"""Table property: ids of the columns that merges dropped as the source did, as a JSON list."""
+
 TABLE_PROPERTY = "cdc.table"
 """Table property: ``database.table`` at the source."""
 
@@ -175,6 +178,8 @@ class Marker:
         pending_defaults: defaults of columns that the lake table gets with the first row that has them.
         reselected: set while re-selected rows are ahead of ``merged_to``; else None.
         source_uuid: id of the source whose merge wrote it.
+        kept_before: a statement at this point removed all rows of the source, and the lake kept its rows from before it.
+        source_columns: the source's columns at ``merged_to``; empty where nothing depends on them.
     """
 
     merged_to: Point | None = None
@@ -184,6 +189,8 @@ class Marker:
     pending_defaults: tuple[PlacedDefault, ...] = ()
     reselected: Reselected | None = None
     source_uuid: str = ""
+    kept_before: Point | None = None
+    source_columns: tuple[str, ...] = ()
 
     def snapshot(self, snapshot_id: str) -> SnapshotMark | None:
         """Return the mark of a snapshot, or None before its first chunk."""
@@ -338,6 +345,7 @@ class LakeTable:
         markers: marker of each requested source table.
         carried: markers of other source tables, as text by their property: every commit repeats them.
         renames: the column renames that were applied, in order.
+        dropped_fields: ids of the columns that merges dropped.
         uuid: uuid of the table; empty if the catalog does not give it.
         schema_id: id of its schema.
         sequences: by source table, Iceberg's sequence number of the newest commit that holds its marker.
@@ -353,6 +361,7 @@ class LakeTable:
     markers: Mapping[TableName, Marker] = field(default_factory=dict)
     carried: Mapping[str, str] = field(default_factory=dict)
     renames: tuple[ColumnRename, ...] = ()
+    dropped_fields: frozenset[int] = frozenset()
     uuid: str = ""
     schema_id: int = 0
     sequences: Mapping[str, int] = field(default_factory=dict)

@@ -79,6 +79,7 @@ class TableReport:
         seconds: duration.
         rows: the first rows that differ, or differed before the repair.
         uncompared: columns that were not compared.
+        kept: which rows the lake keeps although the source removed them, so that they were not compared; empty for none.
     """
 
     table: TableName
@@ -99,6 +100,7 @@ class TableReport:
     seconds: float = 0.0
     rows: tuple[RowDifference, ...] = ()
     uncompared: tuple[UncomparedColumn, ...] = ()
+    kept: str = ""
 
     @property
     def figures(self) -> tuple[str, ...]:

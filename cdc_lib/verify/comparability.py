@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from cdc_lib.model.lake_table import LakeName, LakeTable
+from cdc_lib.model.lake_table import MODE_COLUMNS, LakeName, LakeTable
 from cdc_lib.model.lexer import quoted
+from cdc_lib.model.position import Point
 from cdc_lib.model.projection import Projection
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import Column, TableSchema
@@ -40,6 +41,7 @@ class Subject:
         values: the source file's policy for values that the lake cannot hold.
         current_rows: SQL condition of the lake's rows that must exist at the source; empty for all.
         folded: whether the lake table is in append mode, so its changes add up to the rows at the source.
+        kept_before: the lake's rows from before this point are kept although the source removed them: they are not compared.
     """
 
     schema: TableSchema
@@ -51,6 +53,11 @@ class Subject:
     values: ValuePolicy
     current_rows: str = ""
     folded: bool = False
+    kept_before: Point | None = None
+
+    def as_in(self, state: LakeTable | None) -> Subject:
+        """Return the same tables, without the rows that a state of the lake table keeps although the source removed them."""
+        return replace(self, kept_before=state.marker.kept_before if state is not None else None)
 
     @property
     def keys(self) -> tuple[Cell, ...]:
@@ -103,6 +110,8 @@ def subject_of(
     state: LakeTable | None,
     constants: Mapping[str, str],
     values: ValuePolicy,
+    *,
+    ignores_added: bool = False,
 ) -> Subject | str:
     """Return what is compared, or why the table cannot be compared.
 
@@ -114,6 +123,7 @@ def subject_of(
         state: the lake table now; None if it is missing, which equals an empty one.
         constants: columns that identify the source table of a row, and their values.
         values: the source file's policy for values that the lake cannot hold.
+        ignores_added: whether the lake ignores columns that the source adds.
     """
     if target.where:
         return "a filter says which rows the lake keeps, and the source cannot evaluate Spark SQL"
@@ -124,7 +134,8 @@ def subject_of(
         names = ", ".join(state.primary_key) or "none"
         return f"its key at the source is {', '.join(key) or 'none'}, and that of the lake table {names}"
     types = None if state is None else {column.name.lower(): column.type for column in state.columns}
-    left_out, columns = _columns(whole, projection, target, types)
+    left_out, columns = _columns(whole, projection, target, types, ignores_added=ignores_added)
+    left_out += _kept_columns(whole, target, state)
     compared = TableSchema(whole.database, whole.table, tuple(columns), whole.primary_key)
     if not columns or set(whole.primary_key) - {column.name for column in columns}:
         return "no column of it can be compared, or only a part of its key"
@@ -136,7 +147,12 @@ def subject_of(
 
 
 def _columns(
-    whole: TableSchema, projection: Projection, target: Target, types: Mapping[str, str] | None
+    whole: TableSchema,
+    projection: Projection,
+    target: Target,
+    types: Mapping[str, str] | None,
+    *,
+    ignores_added: bool,
 ) -> tuple[list[UncomparedColumn], list[Column]]:
     kept = {column.name for column in projection.source.columns}
     left_out, columns = [], []
@@ -149,13 +165,27 @@ def _columns(
             left_out.append(UncomparedColumn(column.name, "the route leaves it out"))
         elif types is not None and column.name.lower() not in types:
             left_out.append(
-                UncomparedColumn(column.name, "the lake table does not have it: no row with it was merged yet")
+                UncomparedColumn(
+                    column.name,
+                    "the lake table does not have it: the source file ignores added columns (schema_changes.add_column)"
+                    if ignores_added
+                    else "the lake table does not have it: no row with it was merged yet",
+                )
             )
         elif column.type.kind == "unsupported":
             left_out.append(UncomparedColumn(column.name, f"the type {column.type.text} is not read"))
         else:
             columns.append(column)
     return left_out, columns
+
+
+def _kept_columns(whole: TableSchema, target: Target, state: LakeTable | None) -> list[UncomparedColumn]:
+    """Return the lake's columns that the source does not have; tables that share a lake table may have them."""
+    if state is None or target.routed:
+        return []
+    known = {column.name.lower() for column in whole.columns} | set(MODE_COLUMNS[state.mode])
+    why = "the source does not have it, and the lake keeps it"
+    return [UncomparedColumn(column.name, why) for column in state.columns if column.name.lower() not in known]
 
 
 def _how(schema: TableSchema) -> How:

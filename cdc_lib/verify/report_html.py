@@ -39,7 +39,7 @@ def page(report: Report) -> str:
         f'<p class="dim">{escape(_when(report))}</p>',
         f'<p class="dim">GTIDs: <code>{escape(report.gtid_set)}</code></p>' if report.gtid_set else "",
         _overview(report.tables),
-        *(_details(one) for one in report.tables if one.rows or one.uncompared or one.unexamined),
+        *(_details(one) for one in report.tables if one.rows or one.uncompared or one.unexamined or one.kept),
     ]
     title = f"{escape(report.source)}: source and lake"
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title><style>{_STYLE}</style>'
@@ -76,6 +76,8 @@ def _details(one: TableReport) -> str:
         f"<p class=dim>Not compared: <code>{escape(column.column)}</code>, {escape(column.why)}.</p>"
         for column in one.uncompared
     ]
+    if one.kept:
+        parts.append(f"<p class=dim>{escape(one.kept)}.</p>")
     if one.refused:
         parts.append(f"<p>Not repaired: {escape(one.refused)}.</p>")
     if one.rows:

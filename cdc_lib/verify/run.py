@@ -166,7 +166,17 @@ class Verifier:
         projection = shape_of(self.config, self.credentials).of(schema)
         lake_table = self.lake.load(lake.name, routed.table, routed=routed.target.routed)
         constants = routed.constants(self.config.source)
-        return subject_of(schema, projection, routed.target, lake.name, lake_table, constants, self.config.values)
+        policy = self.config.schema_changes.policy(routed.database, routed.name)
+        return subject_of(
+            schema,
+            projection,
+            routed.target,
+            lake.name,
+            lake_table,
+            constants,
+            self.config.values,
+            ignores_added=policy.add_column == "keep",
+        )
 
     def _skipped(self, drain: Cursor, lake: LakeMerge, routed: RoutedTable) -> str:
         """Return why a comparable table is not compared now; empty if it is."""
@@ -247,6 +257,7 @@ def replace_tables(settings: VerifyConfig, patterns: Sequence[str]) -> VerifyCon
 def _line(one: TableReport) -> str:
     if one.skipped:
         return f"{one.table}: not compared: {one.skipped}"
+    kept = f"; {one.kept}" if one.kept else ""
     counts = (
         (one.missing, "missing"),
         (one.extra, "extra"),
@@ -256,4 +267,4 @@ def _line(one: TableReport) -> str:
     differences = ", ".join(f"{count} {what}" for count, what in counts if count) or "no difference"
     more = f", about {one.unexamined} more not looked at" if one.unexamined else ""
     repaired = f", {one.repaired} repaired" if one.repaired else f", not repaired: {one.refused}" if one.refused else ""
-    return f"{one.table}: {one.source_rows} rows, {differences}{more}{repaired} ({one.seconds:.1f} s)"
+    return f"{one.table}: {one.source_rows} rows, {differences}{more}{repaired}{kept} ({one.seconds:.1f} s)"

@@ -73,6 +73,7 @@ class Comparison:
         """
         began = self.clock()
         lake_table, _, position = self.state_of(subject)
+        subject = subject.as_in(lake_table)
         snapshot = lake_table.snapshot_id if lake_table is not None else None
         source = SourceSums(
             self.connection, subject, self.config.chunk_rows, self.config.statement_delay.total_seconds(), self.sleep
@@ -98,6 +99,7 @@ class Comparison:
             position=position,
             seconds=self.clock() - began,
             uncompared=subject.uncompared,
+            kept=_kept(subject.kept_before),
             **findings(subject, chosen, looks),
         )
         return (
@@ -173,9 +175,16 @@ class Comparison:
             self.sleep(min(POLL_SECONDS, max(0.0, until - self.clock())))
             lake_table, lake_at, _ = self.state_of(source.subject)
         snapshot = lake_table.snapshot_id if lake_table is not None else None
-        lake_rows = self.lake.rows(source.subject, snapshot, keys)
+        lake_rows = self.lake.rows(source.subject.as_in(lake_table), snapshot, keys)
         reselected = lake_table.marker.reselected if lake_table is not None else None
         if reselected and reselected.high > Point.at(self.epoch, low):
             # Re-selected rows may show changes that are newer than their order key: no verdict is possible yet.
             lake_at = BEFORE_ALL
         return Look(Point.at(self.epoch, low), high, lake_at, source_rows, lake_rows)
+
+
+def _kept(before: Point | None) -> str:
+    if before is None:
+        return ""
+    where = f"file {before.file}, offset {before.offset} of epoch {before.epoch}"
+    return f"rows from before {where} are kept (schema_changes.truncate), and not compared"

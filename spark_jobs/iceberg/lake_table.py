@@ -26,6 +26,7 @@ from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
 from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_json, to_json
 from cdc_lib.model.foreign import Past
 from cdc_lib.model.lake_table import (
+    DROPPED_PROPERTY,
     KEY_PROPERTY,
     MODE_PROPERTY,
     ORDER,
@@ -70,6 +71,7 @@ from spark_jobs.iceberg.ddl import (
     located,
     order_sql,
 )
+from spark_jobs.iceberg.dropped_columns import drop_columns, dropped_fields
 from spark_jobs.iceberg.key_check import COUNTED_KEYS, PLAIN, count_sql, counts_sql, fault, settled
 from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_key
 from spark_jobs.iceberg.loading import identity_of, load_table
@@ -150,6 +152,7 @@ class IcebergTable:
                 markers=markers,
                 carried=carried,
                 renames=renames,
+                dropped_fields=dropped_fields(properties.get(DROPPED_PROPERTY)),
                 uuid=java.uuid().toString(),
                 schema_id=java.schema().schemaId(),
                 sequences=sequences,
@@ -190,6 +193,12 @@ class IcebergTable:
         with translate_errors("rename columns of the lake table", self._table):
             rename_columns(self._java(), state, names, renames, self._table)
         self._followed = tuple(renames)
+        return self._loaded()
+
+    def drop(self, state: LakeTable, columns: Sequence[str]) -> LakeTable:
+        """Drop columns, and record that in the same commit."""
+        with translate_errors("drop columns of the lake table", self._table):
+            drop_columns(self._java(), state, columns, self._table)
         return self._loaded()
 
     def evolve(self, schema: TableSchema) -> LakeTable:

@@ -22,7 +22,7 @@ from cdc_lib.verify.comparability import Subject, lake_cuts, lake_range
 from spark_jobs.changes.table_resets import since_reset
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT
-from spark_jobs.sql import belongs, full_name, struct
+from spark_jobs.sql import belongs, full_name, point, struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,9 @@ class SparkLakeSums:
         conditions = belongs(subject.constants)
         table = f"{full_name(subject.lake)} VERSION AS OF {snapshot}"
         after_reset = since_reset(table, conditions) if subject.folded else ""
-        where = " AND ".join((*conditions, *filter(None, [subject.current_rows, after_reset, within])))
+        kept = subject.kept_before
+        newer = f"{struct((EPOCH, BINLOG, OFFSET))} >= {point(kept)}" if kept is not None else ""
+        where = " AND ".join((*conditions, *filter(None, [subject.current_rows, after_reset, newer, within])))
         rows = f"SELECT * FROM {table}{f' WHERE {where}' if where else ''}"
         return self.spark.sql(_last_changes(subject, rows) if subject.folded and subject.how != "copies" else rows)
 

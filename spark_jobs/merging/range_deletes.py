@@ -17,7 +17,7 @@ from cdc_lib.merge.key_ranges import ReadRange
 from cdc_lib.model.lake_table import CHANGE_TYPES, LakeColumn, LakeName, LakeTable
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET, OP, ROW, TS
-from cdc_lib.model.position import SNAPSHOT_ROW
+from cdc_lib.model.position import SNAPSHOT_ROW, Point
 from cdc_lib.model.schema import SourceType
 from spark_jobs.merging.reselect import Origin
 from spark_jobs.sql import belongs, full_name, point, struct, text_literal
@@ -47,12 +47,13 @@ class RangeDeletes:
     origin: Origin | None
     max_keys: int
 
-    def of(self, read_range: ReadRange, frame: DataFrame) -> DataFrame:
+    def of(self, read_range: ReadRange, frame: DataFrame, kept: Point | None = None) -> DataFrame:
         """Return a delete for each lake row of a range that is in no chunk, in the shape of a frame of changes.
 
         Args:
             read_range: the range.
             frame: changes of the table, including its chunks' rows.
+            kept: the lake keeps rows from before this point; None for no such point.
 
         Raises:
             MergeError: the source is needed, and there are too many keys or no access to it.
@@ -62,7 +63,8 @@ class RangeDeletes:
         older = f"{struct((EPOCH, BINLOG, OFFSET))} < {point(read_range.point)}"
         of_table = belongs(self.constants)
         conditions, exact = _conditions(read_range, names)
-        where = " AND ".join((older, *of_table, *conditions))
+        newer = [] if kept is None else [f"{struct((EPOCH, BINLOG, OFFSET))} >= {point(kept)}"]
+        where = " AND ".join((older, *newer, *of_table, *conditions))
         listed = ", ".join(map(quoted, names))
         rows = self.session.sql(f"SELECT {listed} FROM {full_name(self.lake)} WHERE {where}")
         rows = rows.join(frame.where(f"{quoted(OP)} = 'r'").select(*map(quoted, names)), names, "left_anti")

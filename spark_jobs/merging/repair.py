@@ -14,6 +14,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import IncompatibleSchema, MergeConflict
+from cdc_lib.merge.column_policy import without_added
 from cdc_lib.merge.contribution import kept_fills
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.model.route import routed_schema
@@ -86,14 +87,16 @@ class SparkRepairer:
             return "the lake table does not exist yet: the first merge that has rows makes it"
         # The re-selected rows may add columns to the table; older rows then get their pending defaults.
         [now] = reread.batch.manifest.schemas.values()
-        state = target.evolve(routed_schema(now, request.target))
+        policy = self.config.schema_changes.policy(*table.pair)
+        route = without_added(policy, request.target, state, now.primary_key)
+        state = target.evolve(routed_schema(now, route))
         waits = state.markers[table].pending_defaults
         renames = [one for one in state.renames if one.table == table]
         fills = [
             Filled(one.before, column, one.added.value, subject.constants, one.since)
-            for one, column in kept_fills(waits, renames, request.target.keeps)
+            for one, column in kept_fills(waits, renames, route.keeps)
         ]
-        row = RowMapping(request.target.keeps, subject.constants)
+        row = RowMapping(route.keeps, subject.constants)
         frame = changes(session, self.store, table, [MergeInput(reread.batch, None)], state.columns, row)
         marker = state.markers[table].with_reselected(reread.reach)
         target.upsert(Changes(frame, guard=True), TableCommit({table: marker}, fills=fills))

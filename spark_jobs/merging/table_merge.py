@@ -14,6 +14,14 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, IncompatibleSchema, MergeConflict, MergeError
 from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
+from cdc_lib.merge.column_policy import (
+    ColumnDecision,
+    decide_columns,
+    former_columns,
+    narrowed,
+    refuse_columns,
+    refuse_wider,
+)
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.evolve_table import evolved, is_indistinct, merge_mode, others_of, rekeyed
 from cdc_lib.merge.foreign_changes import AFTER_ALL_CHANGES
@@ -28,6 +36,7 @@ from cdc_lib.merge.renames import (
 )
 from cdc_lib.merge.replayed_defaults import limit_replays
 from cdc_lib.merge.scd2.epochs import unfinished_epochs
+from cdc_lib.merge.stopped_statements import refuse_statements
 from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import DRAIN, EpochChange
@@ -37,6 +46,7 @@ from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.schema_policy import SchemaPolicy
 from cdc_lib.model.table_commit import Changes, Superseded, TableCommit
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
@@ -68,7 +78,7 @@ Counts = Callable[[TableName, Sequence[StoredBatch], Marker, LakeTable | None, K
 Now = Callable[[], datetime]
 """Returns the time (UTC)."""
 
-Decide = Callable[[TableName, Mode, Sequence[StoredBatch], Marker, MergePlan], TableWork]
+Decide = Callable[[TableName, Mode, Sequence[StoredBatch], Marker, MergePlan, SchemaPolicy], TableWork]
 """Decides what a table needs: see :func:`cdc_lib.merge.plan.work_on`."""
 
 
@@ -224,6 +234,7 @@ class TableMerge:
             return self._attempt(session, lake)  # the change may have committed: decide again on the new state
         if state is not None and due:
             state = self._renamed(target, lake, state)
+        lake, works, state = self._by_policy(target, lake, works, state)
         parts = [
             Contribution(
                 routed, work, self._schemas(routed, batches[routed.table], state), self._renames(routed, state)
@@ -231,6 +242,8 @@ class TableMerge:
             for routed, work in zip(lake.routed_tables, works, strict=True)
         ]
         if state is not None:
+            for part in parts:
+                refuse_wider(self._policy(part.routed.table), part.routed, part.schemas, part.work.inputs, state)
             state = rekeyed(target, lake, parts, state)
         applied: Mapping[str, int] = {}
         if due:
@@ -280,13 +293,48 @@ class TableMerge:
         if self.watch is not None:
             marker = self.watch.with_drop(table, marker)
         foreign = is_foreign_to(marker, self.plan)
-        work = self.decide(table, mode, batches, Marker() if foreign else marker, self.plan)
+        known, policy = Marker() if foreign else marker, self._policy(table)
+        work = self.decide(table, mode, batches, known, self.plan, policy)
         if not work.inputs:
             return work
+        windows = (each.batch.manifest for each in work.inputs if each.batch.manifest.window is not None)
+        refuse_statements(table, policy, windows, known.merged_to)
         work = replace(work, marker=replace(work.marker, source_uuid=self.plan.source_uuid))
         if work.added_defaults:
             work = limit_replays(work, self._epoch_changes())
-        return replace(work, rebuild_before=AFTER_ALL_CHANGES) if foreign else work
+        return replace(work, rebuild_before=AFTER_ALL_CHANGES, kept=()) if foreign else work
+
+    def _policy(self, table: TableName) -> SchemaPolicy:
+        return self.config.schema_changes.policy(*table.pair)
+
+    def _by_policy(
+        self, target: MergeTarget[DataFrame], lake: LakeMerge, works: Sequence[TableWork], state: LakeTable | None
+    ) -> tuple[LakeMerge, list[TableWork], LakeTable | None]:
+        """Drop columns that the source dropped, and leave out those that do not go into the lake, as the source file says."""
+        routed_tables, decided = [], []
+        drops: frozenset[str] = frozenset()
+        for routed, work in zip(lake.routed_tables, works, strict=True):
+            decision, policy = self._columns_of(routed, work, state), self._policy(routed.table)
+            refuse_columns(policy, routed, decision, work.inputs, others_of(lake, state, routed.table))
+            drops |= decision.left_out
+            routed_tables.append(decision.of(routed))
+            marker = replace(work.marker, source_columns=decision.source_columns)
+            decided.append(replace(work, marker=marker) if work.inputs else work)
+        if state is not None:
+            key = {name.lower() for name in state.primary_key}
+            names = [column.name for column in state.columns if column.name.lower() in drops - key]
+            state = target.drop(state, names) if names else state
+        return replace(lake, routed_tables=tuple(routed_tables)), decided, state
+
+    def _columns_of(self, routed: RoutedTable, work: TableWork, state: LakeTable | None) -> ColumnDecision:
+        """Return which columns of a source table the merge adds, drops and leaves out."""
+        if not self._policy(routed.table).watches_columns:
+            return ColumnDecision()
+        marker = _marker(state, routed.table)
+        known = Marker() if is_foreign_to(marker, self.plan) else marker
+        renames = self._renames(routed, state)
+        policy, epochs = self._policy(routed.table), self._epoch_changes()
+        return decide_columns(policy, routed, work.inputs, state, known, renames, epochs)
 
     def _epoch_changes(self) -> tuple[EpochChange, ...]:
         drain = ObjectCursorStore(self.store).load(self.config.source, DRAIN)
@@ -318,7 +366,7 @@ class TableMerge:
         # The commit repeats the marker of a part without changes.
         before = state.markers if state is not None else {}
         markers = {part.routed.table: before.get(part.routed.table, Marker()) for part in parts}
-        due = [self._with_replay(part) for part in parts if part.work.inputs]
+        due = [self._with_replay(part, state) for part in parts if part.work.inputs]
         columns_before = state.columns if state is not None else ()
         columns = evolved(target, lake, [part for part, _ in due], state)
         applied = 0
@@ -379,7 +427,7 @@ class TableMerge:
         schemas = renamed_schemas(routed.table, batches, self._renames(routed, state))
         return tuple(routed_schema(schema, routed.target) for schema in schemas)
 
-    def _with_replay(self, part: Contribution) -> tuple[Contribution, list[MergeInput]]:
+    def _with_replay(self, part: Contribution, state: LakeTable | None) -> tuple[Contribution, list[MergeInput]]:
         """Add the windows that a late chunk must be merged with."""
         work, routed = part.work, part.routed
         if work.replay is None:
@@ -387,10 +435,15 @@ class TableMerge:
         drain = ObjectCursorStore(self.store).load(self.config.source, DRAIN)
         again = replayed_batches(self.store, self.config.source, work.table, work.replay, self.plan.quarantine, drain)
         schemas = renamed_schemas(work.table, again, part.renames)
+        if self._policy(work.table).drop_column == "follow" and state is not None:
+            target = narrowed(routed.target, former_columns(schemas, [*part.schemas, state]))
+            routed = replace(routed, target=target)
+            part = replace(part, routed=routed)
         older = tuple(routed_schema(schema, routed.target) for schema in schemas)
         inputs = (*work.inputs, *(MergeInput(batch, work.replay[0]) for batch in again))
         refuse_partial_swap(work.table, again, work.replay[0])
-        before = statement_effects(work.table, (batch.manifest for batch in again), work.replay[0], Marker())
+        manifests = (batch.manifest for batch in again)
+        before = statement_effects(work.table, manifests, work.replay[0], Marker(), self._policy(work.table))
         # Resets after the replay also remove rows of the replay.
         floor = max(filter(None, (work.reset_before, before.before)), default=None)
         work = following(replace(work, inputs=inputs), replace(before, before=floor))
@@ -429,7 +482,8 @@ class TableMerge:
                 continue
             max_keys = self.config.reselect.rule(part.routed.database, part.routed.name).max_keys
             of_ranges = RangeDeletes(session, lake.name, state, columns, constants, self.origin, max_keys)
-            deletes += [of_ranges.of(read_range, frame) for read_range in part.work.ranges]
+            kept = part.work.kept_before
+            deletes += [of_ranges.of(one, frame, kept(one.point)) for one in part.work.ranges]
         return deletes
 
     def _superseded(self, lake: LakeMerge, parts: Sequence[Contribution], state: LakeTable | None) -> list[Superseded]:

@@ -13,6 +13,7 @@ COMMITS: dict[str, tuple[Any, str]] = {
     "the creation of a table": (lake_table.IcebergTable, "create"),
     "the change of a table's columns": (lake_table.IcebergTable, "evolve"),
     "the renaming of columns": (lake_table.IcebergTable, "rename"),
+    "the dropping of columns": (lake_table.IcebergTable, "drop"),
     "the change of a table's key": (lake_table.IcebergTable, "rekey"),
     "the removal of left-over branches": (lake_table, "drop_left_over"),
     "the start of a branch": (lake_table, "start_branch"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cdc_lib.config import SourceConfig
 from tests.chaos.scenarios import Scenarios
-from tests.chaos.shapes import MODES
+from tests.chaos.shapes import MODES, POLICIES
 from tests.chaos.site import Site
 from tests.harness.servers import S3Server
 
@@ -45,6 +45,7 @@ def chaos_config(
         "drain": {"row_group_rows": 64, "max_window_bytes": 4096, "max_windows": 4},
         "merge": {"driver_memory": "1g"},
         "modes": [{"tables": f"{database}.{table}", "mode": mode} for table, mode in MODES.items()],
+        "schema_changes": {"tables": [{"tables": f"{database}.{table}", **rule} for table, rule in POLICIES.items()]},
         "on_error": "quarantine" if scenarios.quarantine else "stop",
         "failover": {"fallback_interval": "1s"},
         "reselect": {"mode": "auto" if scenarios.reselects else "never", "when_lag_exceeds": "2s"},

@@ -7,6 +7,11 @@ from random import Random
 from tests.chaos.site import Site
 
 MODES = {"shape_soft": "soft_delete", "shape_past": "scd2"}
+POLICIES = {
+    "shape_b": {"drop_column": "follow", "drop_table": "follow"},
+    "shape_soft": {"drop_column": "follow", "drop_table": "keep"},
+}
+"""By table, what the lake does otherwise than by default; every table still equals the source at the end."""
 TABLES = ("shape_a", "shape_b", *MODES)
 FIRST = "(id INT PRIMARY KEY, v VARCHAR(40) NULL, n INT NULL, k INT NOT NULL DEFAULT 0)"
 TYPES = {

@@ -159,6 +159,20 @@ def test_a_column_that_the_source_dropped_stays(begun):
     assert found.rows("id", "v") == [(1, 1), (2, 1), (3, None)]
 
 
+def test_columns_are_dropped_and_a_new_one_of_the_name_is_another(begun):
+    """That a merge dropped it is recorded with it; the other rows and columns stay."""
+    found = begun()
+    shrunk = found.writer().target.drop(found.state(), ["v"])
+    assert shrunk == found.state()
+    assert "v" not in [column.name for column in shrunk.columns]
+    assert len(shrunk.dropped_fields) == 1
+    found.writer().target.evolve(SCHEMA)
+    assert found.rows("id", "v") == [(1, None), (2, None)]
+    again = found.writer().target.drop(found.state(), ["v"])
+    assert len(again.dropped_fields) == 2
+    assert found.rows("id") == [(1,), (2,)]
+
+
 def test_columns_that_fit_are_unchanged(begun):
     found = begun()
     before = found.state()

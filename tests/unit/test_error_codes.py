@@ -56,6 +56,7 @@ CODES = frozenset(
         "merge_error",
         "merge_conflict",
         "foreign_change",
+        "schema_change_stopped",
         "incompatible_schema",
         "ack_error",
         "cursor_moved",

@@ -22,6 +22,7 @@ FOLLOWED_ELSEWHERE = {
     "the file of store.ca cannot be read: …": "tests/integration/store/test_s3_over_tls.py::test_a_file_that_cannot_be_read_is_named",
     "the server ended the binlog stream before the window's end": "tests/integration/drain/test_drain_faults.py::test_a_connection_cut_at_any_byte_leaves_nothing",
     "the server refuses to read a table: …": "tests/integration/drain/test_unreadable_tables.py::test_a_table_that_the_user_may_not_read_is_named",
+    "the source … at …, and the source file stops the table there (schema_changes.…: stop)": "tests/integration/spark/test_schema_changes.py::test_stopped_tables_continue_where_they_were_once_the_source_file_says_how",
     "the type of a column changed within a batch so that no type holds both: …": "tests/unit/consumers/test_batch.py::test_types_that_cannot_be_united_are_reported_and_versions_can_be_read_separately",
     "the unit belongs to epoch …, and the cursor is in epoch …": "tests/integration/plan/test_failover.py::test_a_standby_takes_over_in_the_middle_of_a_workload",
     "… has rows with …, and … keeps rows by …": "tests/integration/spark/test_backfill_other_key.py::test_a_copy_is_built_from_the_snapshot_with_the_new_key_on",
@@ -192,6 +193,10 @@ CAUSED_ONLY = {
     "the server's binlog is not the one that the cursor is in: …": (
         "tests/integration/plan/test_start.py::test_a_server_whose_binlog_was_reset_is_never_read_on",
         "*Continue after a gap* is run by test_operations_ways_out.py, for other causes.",
+    ),
+    "the source dropped …, and … share the lake table": (
+        "tests/unit/merge/test_column_policy.py::test_a_column_of_a_shared_lake_table_is_not_dropped",
+        "The error is made from values, without a server; that a kept column stays is shown by test_schema_changes.py.",
     ),
     "the table beside the lake table keeps rows by …, and the rows of this time have …": (
         "tests/unit/merge/test_again.py::test_a_copy_that_keeps_old_rows_under_another_key_is_refused",

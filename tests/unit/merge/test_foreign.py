@@ -102,6 +102,12 @@ def test_a_rename_by_a_merge_is_no_foreign_change():
     assert what(lake(schema_id=1, renames=(renamed,)), past(FIELDS[0], LakeField(2, "w", "string"))) is None
 
 
+def test_a_column_that_a_merge_dropped_is_no_foreign_change():
+    """Others that are missing are."""
+    assert what(lake(schema_id=1, dropped_fields=frozenset([2])), past(*FIELDS[:1])) is None
+    assert "column v was dropped" in what(lake(schema_id=1, dropped_fields=frozenset([3])), past(*FIELDS[:1]))
+
+
 def commit(number, *, operation="append", marked=False, application="", added=1, deleted=0):
     return LakeCommit(number, operation, marked, application, NOW, added, deleted)
 

@@ -8,14 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lib.errors import MergeError
+from cdc_lib.errors import MergeError, SchemaChangeStopped
+from cdc_lib.lake.routing import RoutedTable
+from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.load import load_batches, load_plan
-from cdc_lib.merge.plan import refuse_unclear, tables_of, work_on
+from cdc_lib.merge.plan import TableWork, refuse_unclear, tables_of, work_on
+from cdc_lib.merge.stopped_statements import refuse_statements
 from cdc_lib.merge.table_resets import expand_database_statements, statement_effects
 from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
-from cdc_lib.model.lake_table import Marker, PlacedDefault, Shadow
+from cdc_lib.model.lake_table import LakeTable, Marker, PlacedDefault, Shadow
 from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import QuarantineRecord
+from cdc_lib.model.route import Target
+from cdc_lib.model.schema_policy import SchemaPolicy
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
 from tests.harness.batches import BIGINT, START_TIME, BatchWriter, Row, at, table
@@ -62,6 +67,68 @@ def test_the_last_statement_that_removed_rows_applies(writer, statements, droppe
         ORDERS.name, manifests(writer, *statements), None, Marker(dropped=dropped and point(dropped))
     )
     assert (found.before, found.dropped) == (before and point(before), after and point(after))
+
+
+@pytest.mark.parametrize(
+    ("policy", "statements", "before", "kept", "resets"),
+    [
+        (SchemaPolicy(truncate="keep"), [("truncate", 10), ("truncate", 20)], None, [10, 20], []),
+        (SchemaPolicy(truncate="keep"), [("truncate", 10), ("drop", 20), ("create", 30)], 30, [], [20, 30]),
+        (SchemaPolicy(truncate="keep", drop_table="follow"), [("truncate", 10), ("drop", 20)], 20, [], [20]),
+        (SchemaPolicy(drop_table="follow"), [("drop", 10)], 10, [], [10]),
+        (SchemaPolicy(drop_table="keep"), [("drop", 10)], None, [], []),
+        (SchemaPolicy(drop_table="keep"), [("drop", 10), ("create", 20)], 20, [], [20]),
+        (SchemaPolicy(), [("truncate", 10), ("drop", 20)], 10, [], [10, 20]),
+    ],
+)
+def test_the_policy_decides_which_statements_remove_rows(writer, policy, statements, before, kept, resets):
+    """A table that is created again begins without the rows of before, whatever was kept."""
+    found = statement_effects(ORDERS.name, manifests(writer, *statements), None, Marker(), policy)
+    assert (found.before, found.kept) == (before and point(before), tuple(map(point, kept)))
+    assert [one.offset for one in found.resets] == resets
+
+
+def test_a_snapshot_replaces_the_rows_since_the_last_kept_statement_before_it(writer):
+    """Also if a later one came in the same merge; rows of before an earlier CREATE go in any case."""
+    work = TableWork(ORDERS.name, "mirror", (), Marker(), kept=(point(10), point(20), point(90)))
+    ends = [(rebuild, work.kept_before(point(rebuild))) for rebuild in (5, 15, 50)]
+    assert ends == [(5, None), (15, point(10)), (50, point(20))]
+    routed = RoutedTable("shop", "orders", Target("shop", "orders"))
+    state = LakeTable((), ("id",), "mirror", Marker(point(4)), 7, 1, {ORDERS.name: Marker(point(4))})
+
+    def removed(**changed):
+        rules = Contribution(routed, replace(work, **changed), ()).superseded("s", state)
+        return [(rule.since and rule.since.offset, rule.before.offset) for rule in rules]
+
+    assert removed(rebuild_before=point(50)) == [(20, 50)]
+    assert removed(rebuild_before=point(50), reset_before=point(15)) == [(None, 15), (20, 50)]
+    assert removed(rebuild_before=point(50), kept=()) == [(None, 50)]
+    assert removed(reset_before=point(95)) == [(None, 95)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "words"),
+    [("truncate", "truncate", "ran TRUNCATE"), ("drop", "drop_table", "dropped the table")],
+)
+def test_a_statement_stops_a_table_once(writer, kind, key, words):
+    """Merged statements, those of other tables and other kinds do not."""
+    windows, policy = manifests(writer, (kind, 10)), SchemaPolicy(**{key: "stop"})
+    with pytest.raises(SchemaChangeStopped, match=rf"{words} at .*:10, .*schema_changes\.{key}: stop"):
+        refuse_statements(ORDERS.name, policy, windows, point(10))
+    refuse_statements(ORDERS.name, policy, windows, point(11))
+    refuse_statements(VIEWS.name, policy, windows, None)
+    refuse_statements(ORDERS.name, SchemaPolicy(**{key: "keep"}), windows, None)
+
+
+def test_renamed_columns_stop_a_table(writer):
+    (window,) = manifests(writer)
+    rename = TableStatement("rename_columns", ORDERS.name, at(10), names=(("a", "b"),))
+    window = replace(window, statements=(rename,))
+    with pytest.raises(
+        SchemaChangeStopped, match=r"renamed columns \(a to b\) at .*schema_changes\.rename: stop"
+    ) as stop:
+        refuse_statements(ORDERS.name, SchemaPolicy(rename="stop"), [window], None)
+    assert "Set schema_changes.rename to follow for" in stop.value.hint
 
 
 @given(kinds=st.lists(st.sampled_from(KINDS), max_size=8), cut=st.integers(0, 8))

@@ -6,6 +6,7 @@ import pytest
 
 from cdc_lib.model.lake_table import LakeColumn, LakeName, LakeTable, Marker
 from cdc_lib.model.mask import Mask
+from cdc_lib.model.position import Point
 from cdc_lib.model.projection import project, whole
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import Column, SourceType, TableSchema
@@ -58,7 +59,7 @@ def test_a_column_that_cannot_be_compared_is_reported_with_its_reason(how, why):
     """The others are compared."""
     found = subject(**how)
     assert isinstance(found, Subject)
-    assert [one.column for one in found.uncompared] == ["Note"]
+    assert [one.column for one in found.uncompared if "the lake keeps it" not in one.why] == ["Note"]
     assert why in found.uncompared[0].why
     assert "Note" not in [cell.column.name for cell in found.cells]
 
@@ -119,3 +120,20 @@ def test_only_current_rows_are_compared(mode, condition):
     found = subject(table=replace(ALL, mode=mode))
     assert isinstance(found, Subject)
     assert (found.current_rows, found.folded) == (condition, mode == "append")
+
+
+def test_columns_that_the_lake_keeps_are_reported():
+    """In a lake table of several source tables, they may be those of another one."""
+    table = lake_table(("id", "int"), ("total", "int"), ("note", "string"), ("gone", "int"))
+    found = subject(table=table)
+    assert [(one.column, one.why) for one in found.uncompared] == [
+        ("gone", "the source does not have it, and the lake keeps it")
+    ]
+    assert subject(table=table, target=replace(TARGET, routed=True)).uncompared == ()
+
+
+def test_rows_that_the_lake_keeps_are_those_of_the_state_that_is_read():
+    """Its marker says from before which point they are."""
+    found, state = subject(), lake_table(("id", "int"))
+    kept = replace(state, marker=Marker(kept_before=Point(1, 2, 3)))
+    assert (found.as_in(kept).kept_before, found.as_in(state).kept_before) == (Point(1, 2, 3), None)

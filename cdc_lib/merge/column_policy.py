@@ -1,0 +1,314 @@
+"""Which columns of a source table reach its lake table, where the source file does not follow each added or dropped one; pure.
+
+A column counts as added or dropped in comparison with the source's columns at the last merge, which the table's marker
+remembers. A merge that is repeated decides the same, also if it dropped the lake's columns before it ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cdc_lib.errors import SchemaChangeStopped
+from cdc_lib.lake.evolution import holds, widens
+from cdc_lib.lake.routing import RoutedTable
+from cdc_lib.merge.chunks import read_to_of
+from cdc_lib.merge.plan import MergeInput, StoredBatch
+from cdc_lib.merge.renames import current_name, renamed_schemas
+from cdc_lib.model.column_rename import ColumnRename
+from cdc_lib.model.cursor import EpochChange
+from cdc_lib.model.lake_table import LakeTable, Marker
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.position import Point
+from cdc_lib.model.route import Target
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.schema_policy import SchemaChangeKind, SchemaPolicy
+
+_SHOWN = 120
+"""Characters of a statement that an error shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDecision:
+    """What a merge does about columns that the source added or dropped.
+
+    Args:
+        added: columns that the source has and neither the lake nor the last merge.
+        dropped: columns that the source had at the last merge and has no more, under their current names.
+        left_out: lower-case names of columns whose values do not reach the lake, because the source dropped them.
+        only: lower-case names of the columns that reach the lake; None for all.
+        source_columns: what the marker remembers.
+    """
+
+    added: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    left_out: frozenset[str] = frozenset()
+    only: frozenset[str] | None = None
+    source_columns: tuple[str, ...] = ()
+
+    def of(self, routed: RoutedTable) -> RoutedTable:
+        """Return a source table whose other columns do not go into the lake table."""
+        return replace(routed, target=narrowed(routed.target, self.left_out, self.only))
+
+
+def narrowed(target: Target, left_out: frozenset[str], only: frozenset[str] | None = None) -> Target:
+    """Return a route that also leaves out columns, by their lower-case names.
+
+    Args:
+        target: the route.
+        left_out: columns that do not go into the lake table.
+        only: columns of which it takes no others; None for all.
+    """
+    if not left_out and only is None:
+        return target
+
+    def keeps(column: str) -> bool:
+        name = column.lower()
+        return target.keeps(column) and name not in left_out and (only is None or name in only)
+
+    return replace(target, keeps=keeps)
+
+
+def without_added(policy: SchemaPolicy, target: Target, state: LakeTable, key: Sequence[str]) -> Target:
+    """Return the route of rows that are read from the source, whose new columns no merge has decided about."""
+    if policy.add_column == "follow":
+        return target
+    return narrowed(target, frozenset(), frozenset(name.lower() for name in (*key, *(c.name for c in state.columns))))
+
+
+def decide_columns(
+    policy: SchemaPolicy,
+    routed: RoutedTable,
+    inputs: Sequence[MergeInput],
+    state: LakeTable | None,
+    marker: Marker,
+    renames: Sequence[ColumnRename],
+    epoch_changes: Sequence[EpochChange] = (),
+) -> ColumnDecision:
+    """Decide which columns of a source table a merge adds, drops and leaves out.
+
+    Args:
+        policy: of the source table, which does not follow each added and keep each dropped column.
+        routed: the source table.
+        inputs: what is merged of it.
+        state: the lake table, after its columns were renamed; None if it does not exist.
+        marker: of the source table, before the merge.
+        renames: of the source table's columns, in order.
+        epoch_changes: how the source's epochs began.
+    """
+    rows = _Rows.of(routed, [each.batch for each in inputs], marker, renames, epoch_changes)
+    before = _before(marker, renames) or (_names(rows.new[0], routed) if rows.new else ())
+    now = _united(before, rows.new, routed)
+    if rows.newest is not None and rows.in_order:
+        now = (*_names(rows.newest, routed), *(name for name in now if name.lower() in rows.unsure))
+    has = frozenset(name.lower() for name in now)
+    dropped = tuple(name for name in before if name.lower() not in has)
+    decision = ColumnDecision((), dropped, frozenset(), None, now)
+    if policy.drop_column == "follow":
+        decision = replace(decision, left_out=frozenset(name.lower() for name in dropped) | rows.passed(has))
+    if state is None or state.snapshot_id is None or not inputs:
+        return decision  # a table without a commit gets all columns
+    lake = {column.name.lower() for column in state.columns}
+    key = {name.lower() for schema in rows.new for name in schema.primary_key}
+    known = lake | key | {name.lower() for name in before if marker.source_columns}
+    decision = replace(decision, added=tuple(name for name in now if name.lower() not in known))
+    if policy.add_column != "follow":
+        decision = replace(decision, only=frozenset(lake | key))
+    if policy.drop_column == "follow":
+        former = former_columns(rows.merged, [*rows.new, state]) - has
+        decision = replace(decision, left_out=decision.left_out | former)
+    return decision
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The schemas of the rows of a merge, under the current column names.
+
+    Args:
+        merged: of rows that the table has.
+        new: of the others, in the order in which the source had them.
+        newest: the last of these, if it is certain that the source had no later one before; else None.
+        unsure: lower-case names of columns that it lacks, and that may have been dropped and added again before its window ended.
+        in_order: whether the order of the new ones is certain: rows of a snapshot may be newer than those of a later window, and
+            older than those of an earlier one.
+    """
+
+    merged: tuple[TableSchema, ...]
+    new: tuple[TableSchema, ...]
+    newest: TableSchema | None
+    unsure: frozenset[str]
+    in_order: bool
+
+    @classmethod
+    def of(
+        cls,
+        routed: RoutedTable,
+        batches: Iterable[StoredBatch],
+        marker: Marker,
+        renames: Sequence[ColumnRename],
+        epoch_changes: Sequence[EpochChange],
+    ) -> _Rows:
+        placed = [
+            (batch, schema)
+            for batch in sorted(batches, key=lambda batch: _end(batch.manifest))
+            for schema in renamed_schemas(routed.table, [batch], renames)
+        ]
+        new = [one for one in placed if marker.merged_to is None or _end(one[0].manifest) > marker.merged_to]
+        certain = bool(new) and not _may_be_again(new[-1][0].manifest, epoch_changes)
+        return cls(
+            tuple(schema for batch, schema in placed if (batch, schema) not in new),
+            tuple(schema for _, schema in new),
+            new[-1][1] if certain else None,
+            _unsure(routed, new[-1][0].manifest, [schema for _, schema in new]) if certain else frozenset(),
+            len({batch.manifest.chunk is None for batch, _ in new}) < 2,
+        )
+
+    def passed(self, now: frozenset[str]) -> frozenset[str]:
+        """Return the lower-case names of columns that the source had and dropped within the merge."""
+        if self.newest is None or not self.in_order:
+            return frozenset()
+        return frozenset(column.name.lower() for schema in self.new for column in schema.columns) - now
+
+
+def _unsure(routed: RoutedTable, manifest: Manifest, schemas: Sequence[TableSchema]) -> frozenset[str]:
+    """Return columns that the last schema lacks and rows after it may have: a window names each schema of its rows once.
+
+    A column that one statement names was dropped by it.
+    """
+    kinds = [one.kind for one in manifest.statements if one.table == routed.table]
+    again = "create" in kinds or "create_if_missing" in kinds or kinds.count("swap") > 1
+    has = {column.name.lower() for column in schemas[-1].columns}
+    lacks = {column.name.lower() for schema in schemas for column in schema.columns} - has
+    named = [one.statement for one in manifest.ddl if _names_word(one.statement, routed.name)]
+    return frozenset(name for name in lacks if again or sum(_names_word(text, name) for text in named) > 1)
+
+
+def _may_be_again(manifest: Manifest, epoch_changes: Iterable[EpochChange]) -> bool:
+    """Whether a window may begin with changes that an earlier epoch had: after them, the source's table may have been altered."""
+    earlier = [one for one in epoch_changes if one.epoch <= manifest.epoch]
+    return manifest.window is not None and any(
+        one.previous_end.has(manifest.gtid_first, manifest.first_time) for one in earlier
+    )
+
+
+def _united(before: Sequence[str], schemas: Iterable[TableSchema], routed: RoutedTable) -> tuple[str, ...]:
+    """Return columns, and those of schemas that are not among them."""
+    names = {name.lower(): name for name in before}
+    for schema in schemas:
+        for name in _names(schema, routed):
+            names.setdefault(name.lower(), name)
+    return tuple(names.values())
+
+
+def former_columns(schemas: Iterable[TableSchema], now: Iterable[TableSchema | LakeTable]) -> frozenset[str]:
+    """Return the lower-case names of columns of rows that neither the lake nor the source has."""
+    has = {column.name.lower() for one in now for column in one.columns}
+    return frozenset(column.name.lower() for schema in schemas for column in schema.columns) - has
+
+
+def _before(marker: Marker, renames: Sequence[ColumnRename]) -> tuple[str, ...]:
+    """Return the source's columns at the last merge under the names of now."""
+    at = marker.merged_to
+    later = [one for one in renames if at is None or one.at >= at]
+    return tuple(current_name(name, later) for name in marker.source_columns)
+
+
+def _names(schema: TableSchema, routed: RoutedTable) -> tuple[str, ...]:
+    return tuple(column.name for column in schema.columns if routed.target.keeps(column.name))
+
+
+def _end(manifest: Manifest) -> Point:
+    return read_to_of(manifest) if manifest.window is None else Point.at(manifest.window.epoch, manifest.window.stop)
+
+
+def refuse_columns(
+    policy: SchemaPolicy,
+    routed: RoutedTable,
+    decision: ColumnDecision,
+    inputs: Sequence[MergeInput],
+    others: Sequence[str],
+) -> None:
+    """Refuse added or dropped columns at which the source file stops the table, and those that cannot be dropped.
+
+    Args:
+        policy: of the source table.
+        routed: the source table.
+        decision: about its columns.
+        inputs: what is merged of it.
+        others: other source tables whose rows the lake table holds.
+
+    Raises:
+        SchemaChangeStopped: a column was added or dropped.
+    """
+    if decision.added and policy.add_column == "stop":
+        raise _stopped(routed, f"added {_listed(decision.added)}", decision.added, "add_column", inputs)
+    if decision.dropped and policy.drop_column == "stop":
+        raise _stopped(routed, f"dropped {_listed(decision.dropped)}", decision.dropped, "drop_column", inputs)
+    if decision.dropped and policy.drop_column == "follow" and others:
+        raise SchemaChangeStopped(
+            f"the source dropped {_listed(decision.dropped)}, and {', '.join(others)} share the lake table",
+            hint="Set schema_changes.drop_column: keep for the table in the source file, and merge again.",
+            table=routed.table,
+        )
+
+
+def refuse_wider(
+    policy: SchemaPolicy,
+    routed: RoutedTable,
+    schemas: Iterable[TableSchema],
+    inputs: Sequence[MergeInput],
+    state: LakeTable,
+) -> None:
+    """Refuse a column that needs a wider type in the lake, if the source file stops the table there.
+
+    Args:
+        policy: of the source table.
+        routed: the source table.
+        schemas: of its rows, under the lake's column names.
+        inputs: what is merged of it.
+        state: the lake table.
+
+    Raises:
+        SchemaChangeStopped: a column needs a wider type.
+    """
+    if policy.widen == "follow":
+        return
+    have = {column.name.lower(): column.type for column in state.columns}
+    for column in (column for schema in schemas for column in schema.columns):
+        old, new = have.get(column.name.lower()), column.type.lake_type
+        if old is not None and not holds(old, new) and widens(old, new):
+            what = f"changed column {column.name}, which is {old} in the lake, to {new}"
+            raise _stopped(routed, what, [column.name], "widen", inputs)
+
+
+def _stopped(
+    routed: RoutedTable, what: str, columns: Sequence[str], key: SchemaChangeKind, inputs: Sequence[MergeInput]
+) -> SchemaChangeStopped:
+    answers = "follow" if key == "widen" else "follow or keep"
+    return SchemaChangeStopped(
+        f"the source {what}{_statement(routed, columns, inputs)}, and the source file stops the table there (schema_changes.{key}: stop)",
+        hint=f"Set schema_changes.{key} to {answers} for this table in the source file, and merge again. Afterwards it may be stop "
+        "again, for the next change.",
+        table=routed.table,
+        column=columns[0],
+    )
+
+
+def _statement(routed: RoutedTable, columns: Sequence[str], inputs: Sequence[MergeInput]) -> str:
+    """Return the position and text of the last statement that names the table and one of the columns; empty without one."""
+    named = [
+        one
+        for each in inputs
+        for one in each.batch.manifest.ddl
+        if _names_word(one.statement, routed.name) and any(_names_word(one.statement, name) for name in columns)
+    ]
+    return f" at {named[-1].position} ({named[-1].statement[:_SHOWN]!r})" if named else ""
+
+
+def _names_word(statement: str, word: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", statement, re.IGNORECASE) is not None
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return f"column{'s' if len(columns) > 1 else ''} {', '.join(columns)}"

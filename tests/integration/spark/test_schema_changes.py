@@ -1,0 +1,267 @@
+"""``schema_changes:`` what lake tables do about columns, tables and rows that statements add or remove at the source."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.config.schema_changes import SchemaChangesConfig
+from cdc_lib.errors import MergeError
+from cdc_lib.model.backfill import BackfillRequest, Period
+from cdc_lib.snapshot.partial import PartialRequest
+from spark_jobs.backfill import backfill
+from spark_jobs.iceberg.lake_table import IcebergTable
+from spark_jobs.merging.run import merge
+from tests.harness.verify import Compared
+
+MODES = ("mirror", "soft_delete", "append", "scd2")
+
+
+class Changed(Compared):
+    """A source with a table for each of some names, three rows each, and its lake."""
+
+    def __init__(self, server, database, folder, lake, **settings):
+        modes = [{"tables": f"{database}.*{mode}", "mode": mode} for mode in MODES]
+        super().__init__(server, database, folder, lake, modes=modes, **settings)
+
+    def create(self, *names):
+        for name in names:
+            self.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(9), w INT)")
+            self.execute(f"INSERT INTO {name} VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
+        self.round()
+
+    def run(self, *statements):
+        for statement in statements:
+            self.execute(statement)
+
+    def says(self, **behaviours):
+        """Write other behaviours into the source file."""
+        config = SchemaChangesConfig.model_validate(behaviours)
+        self.capture.config = self.capture.config.model_copy(update={"schema_changes": config})
+
+    def twice(self):
+        """Do one run of the DAG whose merge runs twice."""
+        self.drain()
+        plan = self.capture.pipeline.plan_merge(by="test")
+        for _ in range(2):
+            merge(self.lake.spark, self.capture.config, plan, self.capture.store, self.lake.said.append)
+        self.capture.pipeline.ack_lake(by="test")
+
+    def rows(self, name, *columns):
+        return self.lake.rows(f"{self.database}.{name}", *(columns or ("id", "v")))
+
+    def columns(self, name):
+        return [one.name for one in self.lake.state(f"{self.database}.{name}").columns if not one.name.startswith("_")]
+
+    def read_again(self, *names):
+        self.capture.pipeline.resnapshot([f"{self.database}.{name}" for name in names], by="test", why="test")
+        self.round()
+        self.round()
+
+    def backfill(self):
+        config, pipeline = self.capture.config, self.capture.pipeline
+        request = BackfillRequest(Period(), (), "live")
+        backfill(self.lake.spark, config, pipeline, request, self.lake.said.append)
+
+
+@pytest.fixture
+def source(any_server, database, tmp_path, lake):
+    return Changed(any_server, database, tmp_path, lake)
+
+
+def test_rows_that_a_truncate_removed_stay_through_snapshots_backfills_and_repairs(source):
+    """Later changes apply to them; the comparison says which rows it left out, and finds others that are wrong."""
+    source.says(truncate="keep")
+    source.create("t")
+    source.run(
+        "UPDATE t SET v = 'old' WHERE id = 1",
+        "TRUNCATE t",
+        "INSERT INTO t VALUES (2, 'new', 2), (9, 'new', 9)",
+    )
+    source.twice()
+    kept = [(1, "old"), (2, "new"), (3, "c"), (9, "new")]
+    assert source.rows("t") == kept
+    report = source.table("t")
+    assert (report.clean, report.source_rows, report.lake_rows) == (True, 2, 2)
+    assert "are kept (schema_changes.truncate)" in report.kept
+
+    source.unlogged("DELETE FROM t WHERE id = 9")
+    assert (source.table("t").extra, source.table("t", repair=True).repaired) == (1, 1)
+    assert source.rows("t") == kept[:3]
+    source.backfill()
+    source.unlogged("INSERT INTO t VALUES (9, 'new', 9)", "DELETE FROM t WHERE id = 2")
+    source.read_again("t")
+    assert source.rows("t") == [(1, "old"), (3, "c"), (9, "new")]
+    source.capture.pipeline.snapshot_rows(PartialRequest(f"{source.database}.t", "1", "9"), by="test")
+    source.round()
+    assert source.rows("t") == [(1, "old"), (3, "c"), (9, "new")]
+    assert source.table("t").clean
+    source.run("INSERT INTO t VALUES (3, 'mine', 1)", "DELETE FROM t WHERE id = 3")
+    source.twice()
+    assert source.rows("t") == [(1, "old"), (9, "new")]
+    source.run(
+        "DROP TABLE t", "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9), w INT)", "INSERT INTO t VALUES (5, 'e', 5)"
+    )
+    source.twice()
+    assert source.rows("t") == [(5, "e")]
+    assert (source.table("t").clean, source.table("t").kept) == (True, "")
+
+
+def test_in_other_modes_nothing_says_that_kept_rows_were_removed(source):
+    """Neither deletes, nor ended versions, nor an entry of the list; and the tables still equal the source besides."""
+    source.says(truncate="keep", drop_table="keep")
+    source.create(*MODES)
+    for mode in MODES:
+        source.run(f"TRUNCATE {mode}", f"INSERT INTO {mode} VALUES (2, 'new', 2)")
+    source.twice()
+    assert source.rows("soft_delete", "id", "_is_deleted") == [(1, False), (2, False), (3, False)]
+    assert source.rows("scd2", "id", "v", "_is_current") == [
+        (1, "a", True), (2, "b", False), (2, "new", True), (3, "c", True),
+    ]  # fmt: skip
+    assert [op for (op,) in source.rows("append", "_op")] == ["c", "r", "r", "r"]
+    assert {one.table.table: (one.clean, bool(one.kept)) for one in source.report().tables} == dict.fromkeys(
+        MODES, (True, True)
+    )
+    for mode in MODES:
+        source.run(f"DROP TABLE {mode}")
+    source.twice()
+    assert len(source.rows("mirror")) == 3
+    assert source.rows("soft_delete", "id", "_is_deleted") == [(1, False), (2, False), (3, False)]
+    assert [row for row in source.rows("scd2", "id", "_is_current") if row[1]] == [(1, True), (2, True), (3, True)]
+    assert [op for (op,) in source.rows("append", "_op")] == ["c", "r", "r", "r"]
+
+
+def test_a_dropped_table_leaves_an_empty_one_where_the_lake_follows(source):
+    """Others keep their rows as before; a table that is created again begins empty in both."""
+    source.says(tables=[{"tables": "*.followed*", "drop_table": "follow"}])
+    source.create("followed", "stays")
+    source.run("UPDATE followed SET v = 'x' WHERE id = 1", "DROP TABLE followed", "DROP TABLE stays")
+    source.twice()
+    assert (source.rows("followed"), len(source.rows("stays"))) == ([], 3)
+    for name in ("followed", "stays"):
+        source.run(
+            f"CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(9), w INT)", f"INSERT INTO {name} VALUES (7, 'g', 7)"
+        )
+    source.twice()
+    assert source.rows("followed") == source.rows("stays") == [(7, "g")]
+    assert source.report().clean
+
+
+def test_a_dropped_column_leaves_the_lake_where_it_follows(source, monkeypatch):
+    """In every mode, also if the merge dies between the column and the rows; earlier batches do not bring it back."""
+    source.says(drop_column="follow")
+    source.create(*MODES)
+    for mode in MODES:
+        source.run(
+            f"UPDATE {mode} SET w = 20 WHERE id = 2",
+            f"ALTER TABLE {mode} DROP COLUMN w",
+            f"UPDATE {mode} SET v = 'after' WHERE id = 1",
+        )
+    source.drain()
+    plan = source.capture.pipeline.plan_merge(by="test")
+    with monkeypatch.context() as patch:
+
+        def killed(*_, **__):
+            raise MergeError("killed")
+
+        patch.setattr(IcebergTable, "_add", killed)
+        with pytest.raises(MergeError, match="killed"):
+            merge(source.lake.spark, source.capture.config, plan, source.capture.store, source.lake.said.append)
+    assert {mode: source.columns(mode) for mode in MODES} == {mode: ["id", "v"] for mode in MODES}
+    source.merge()
+    assert {mode: source.columns(mode) for mode in MODES} == {mode: ["id", "v"] for mode in MODES}
+    assert source.rows("mirror") == [(1, "after"), (2, "b"), (3, "c")]
+    assert all((one.clean, one.uncompared) == (True, ()) for one in source.report().tables)
+    source.backfill()
+    source.read_again("mirror")
+    assert {mode: source.columns(mode) for mode in MODES} == {mode: ["id", "v"] for mode in MODES}
+    source.run("ALTER TABLE mirror ADD COLUMN w INT DEFAULT 5", "UPDATE mirror SET w = 6 WHERE id = 3")
+    source.twice()
+    assert source.rows("mirror", "id", "w") == [(1, 5), (2, 5), (3, 6)]
+    assert source.report().clean
+
+
+def test_a_dropped_column_that_is_kept_stays_through_a_new_snapshot(source):
+    """It is null in rows that were written since, and the comparison says that it is not compared."""
+    source.create("t")
+    source.run("ALTER TABLE t DROP COLUMN w", "UPDATE t SET v = 'x' WHERE id = 1")
+    source.twice()
+    assert source.rows("t", "id", "v", "w") == [(1, "x", None), (2, "b", 2), (3, "c", 3)]
+    (column,) = source.table("t").uncompared
+    assert (column.column, column.why) == ("w", "the source does not have it, and the lake keeps it")
+    source.read_again("t")
+    assert source.rows("t", "id", "v", "w") == [(1, "x", None), (2, "b", None), (3, "c", None)]
+    assert source.table("t").clean
+
+
+def test_an_added_column_is_ignored_until_the_source_file_follows(source):
+    """By merges, new snapshots and repairs; a new snapshot then has its values."""
+    source.says(add_column="keep")
+    source.create("t")
+    source.run("ALTER TABLE t ADD COLUMN n INT NOT NULL DEFAULT 5", "UPDATE t SET n = 6, v = 'x' WHERE id = 1")
+    source.twice()
+    assert (source.columns("t"), source.rows("t")) == (["id", "v", "w"], [(1, "x"), (2, "b"), (3, "c")])
+    report = source.table("t")
+    assert (report.clean, [one.column for one in report.uncompared]) == (True, ["n"])
+    assert "schema_changes.add_column" in report.uncompared[0].why
+    source.unlogged("UPDATE t SET v = 'wrong' WHERE id = 2")
+    assert source.table("t", repair=True).repaired == 1
+    source.backfill()
+    source.read_again("t")
+    assert (source.columns("t"), source.rows("t")) == (["id", "v", "w"], [(1, "x"), (2, "wrong"), (3, "c")])
+    source.says()
+    source.read_again("t")
+    assert source.rows("t", "id", "n") == [(1, 6), (2, 5), (3, 5)]
+    assert source.table("t").uncompared == ()
+
+
+STOPS = {
+    "truncate": ("TRUNCATE {}", "the source ran TRUNCATE at "),
+    "drop_table": ("DROP TABLE {}", "the source dropped the table at "),
+    "add_column": ("ALTER TABLE {} ADD COLUMN n INT", "the source added column n at "),
+    "drop_column": ("ALTER TABLE {} DROP COLUMN w", "the source dropped column w at "),
+    "widen": ("ALTER TABLE {} MODIFY w BIGINT", "the source changed column w, which is int in the lake, to bigint at "),
+    "rename": ("ALTER TABLE {} RENAME COLUMN w TO x", "the source renamed columns (w to x) at "),
+}
+"""By key, the statement and the message."""
+
+LEFT = {"follow": [(4, "after")], "keep": [(1, "a"), (2, "before"), (3, "c"), (4, "after")]}
+"""The rows after a TRUNCATE, by what was answered."""
+
+
+def test_stopped_tables_continue_where_they_were_once_the_source_file_says_how(source):
+    """The other tables are merged; afterwards each stops at its next change alone."""
+    tables = {f"{kind}_{answer}": (kind, answer) for kind in STOPS for answer in ("follow", "keep")}
+    del tables["widen_keep"], tables["rename_keep"]
+    stops = [{"tables": f"*.{kind}_*", kind: "stop"} for kind in STOPS]
+    source.says(tables=stops)
+    source.create(*tables, "other")
+    for name, (kind, _) in tables.items():
+        source.run(f"UPDATE {name} SET v = 'before' WHERE id = 2", STOPS[kind][0].format(name))
+        if kind != "drop_table":
+            source.run(f"INSERT INTO {name} (id, v) VALUES (4, 'after')")
+    source.run("UPDATE other SET v = 'merged' WHERE id = 1")
+    source.drain()
+    for _ in range(2):
+        with pytest.raises(MergeError) as stopped:
+            source.merge()
+    for kind, (_, message) in STOPS.items():
+        assert message in str(stopped.value)
+        assert f"(schema_changes.{kind}: stop)" in str(stopped.value)
+    assert source.rows("other")[0] == (1, "merged")
+    assert {name: source.rows(name) for name in tables} == {name: [(1, "a"), (2, "b"), (3, "c")] for name in tables}
+
+    source.says(tables=[{"tables": f"*.{name}", kind: answer} for name, (kind, answer) in tables.items()])
+    source.merge()
+    for name, (kind, answer) in tables.items():
+        rows = {"truncate": LEFT[answer], "drop_table": LEFT[answer][:-1]}.get(kind, LEFT["keep"])
+        assert (name, source.rows(name)) == (name, rows)
+        others = {"drop_column_follow": [], "add_column_follow": ["w", "n"], "rename_follow": ["x"]}
+        assert source.columns(name) == ["id", "v", *others.get(name, ["w"])]
+    source.says(tables=stops)
+    for name, (kind, _) in tables.items():
+        if kind != "drop_table":
+            source.run(f"UPDATE {name} SET v = 'later' WHERE id = 4")
+    source.twice()
+    report = source.report()
+    assert {one.table.table for one in report.tables if not one.clean} == set()
+    assert {source.rows(name)[-1] for name, (kind, _) in tables.items() if kind != "drop_table"} == {(4, "later")}
