@@ -35,7 +35,11 @@ class MergeShop(Shop):
         super().__init__(server, database, folder, lake)
         for name, columns in TABLES.items():
             self.execute(f"CREATE TABLE {name} {columns}")
-            values = "('a', '', 1), ('b', '', 2), ('c', '', 3)" if name == "words" else "(1, 'a', 1), (2, 'b', 2), (3, 'c', 3)"
+            values = (
+                "('a', '', 1), ('b', '', 2), ('c', '', 3)"
+                if name == "words"
+                else "(1, 'a', 1), (2, 'b', 2), (3, 'c', 3)"
+            )
             self.execute(f"INSERT INTO {name} VALUES {values}")
         self.execute("UPDATE pool_two SET id = id + 10")
         self.routes = {
@@ -62,8 +66,16 @@ class MergeShop(Shop):
     def route(self, **changed):
         """Write the source file with other routes."""
         self.routes |= changed
-        into = {name: one["into"] if "." in one["into"] else f"{self.database}.{one['into']}" for name, one in self.routes.items()}
-        self.write(routes=[{**one, "tables": f"{self.database}.{one['tables']}", "into": into[name]} for name, one in self.routes.items()])
+        into = {
+            name: one["into"] if "." in one["into"] else f"{self.database}.{one['into']}"
+            for name, one in self.routes.items()
+        }
+        self.write(
+            routes=[
+                {**one, "tables": f"{self.database}.{one['tables']}", "into": into[name]}
+                for name, one in self.routes.items()
+            ]
+        )
 
 
 def column_of_a_route_renamed(shop):
@@ -127,7 +139,9 @@ def types_that_do_not_fit(shop):
 
 
 def separate_tables(shop):
-    shop.route(fit={"tables": "fit_one", "into": "fits", "keys": ["table"]}, fit_two={"tables": "fit_two", "into": "fit_two"})
+    shop.route(
+        fit={"tables": "fit_one", "into": "fits", "keys": ["table"]}, fit_two={"tables": "fit_two", "into": "fit_two"}
+    )
 
 
 def one_of_two_emptied(shop):

@@ -174,13 +174,19 @@ OF_MYSQL = {
 }  # fmt: skip
 OF_MARIADB = {
     "cascade": Stop(
-        "the server changed rows by foreign keys and did not write them to its binlog: …", child_rows_deleted, DRAIN,
-        nothing, then=("cdc snapshot shop {database}.children", *DRAINED), hint="cdc snapshot",
+        "the server changed rows by foreign keys and did not write them to its binlog: …",
+        child_rows_deleted,
+        DRAIN,
+        nothing,
+        then=("cdc snapshot shop {database}.children", *DRAINED),
+        hint="cdc snapshot",
     ),
 }
 TABLES = (
-    "CREATE TABLE parts_one (id INT PRIMARY KEY, v VARCHAR(20), n INT) PARTITION BY RANGE (id) "
-    "(PARTITION used VALUES LESS THAN (10), PARTITION unused VALUES LESS THAN (20))",
+    (
+        "CREATE TABLE parts_one (id INT PRIMARY KEY, v VARCHAR(20), n INT) PARTITION BY RANGE (id) "
+        "(PARTITION used VALUES LESS THAN (10), PARTITION unused VALUES LESS THAN (20))"
+    ),
     "CREATE TABLE parts_two (id INT PRIMARY KEY, v VARCHAR(20), n INT)",
     "INSERT INTO parts_one VALUES (1, 'a', 1)",
     "INSERT INTO parts_two VALUES (101, 'b', 1)",
