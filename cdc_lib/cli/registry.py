@@ -95,6 +95,9 @@ _LAKE = {
         "Rewrite small files, and files with many deleted rows, in key order; remove old snapshots and orphan files."
     ),
     "cuts": Entry("List the last cuts of a source: positions at which all its lake tables are consistent."),
+    "changes": Entry(
+        "Show the rows of a lake table that differ between two cuts: inserted, updated and deleted ones, in key order."
+    ),
     "tables": Entry("List the lake tables of a source, with mode, key and number of rows."),
     "schema": Entry("Show the columns of a lake table."),
 }

@@ -60,6 +60,13 @@ class Deletes:
         self._parquet = parquet
         self._cache = cache
 
+    def named(self, file: LiveFile) -> frozenset[object]:
+        """Return the delete files of a data file, by their locations; none of them is read."""
+        vector = self._files.vectors.get(file.path)
+        if vector is not None:
+            return frozenset([(vector.path, vector.offset)])
+        return frozenset(one.path for one in self._files.positions if one.may_cover(file))
+
     def of(self, file: LiveFile) -> Deleted | None:
         """Return the deleted rows of a data file; None if none can be.
 

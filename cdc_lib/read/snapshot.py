@@ -147,14 +147,23 @@ class PinnedSnapshot:
             return np.array([row for row in rows.tolist() if start + row not in deleted], np.int64)
         return rows[~deleted.mask(start, group.opened.count(group.number))[rows]]
 
+    def groups(self, file: LiveFile) -> Iterator[RowGroup]:
+        """Yield the row groups of a file."""
+        opened = self._parquet.open(file.path)
+        for number in opened.row_groups:
+            yield RowGroup(file, opened, number)
+
+    def deletes_of(self, file: LiveFile) -> frozenset[object]:
+        """Return what deletes rows of a file; equal for two snapshots that have the same deletes."""
+        return self._deletes.named(file)
+
     def all_rows(self, columns: Sequence[ReadColumn]) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in no order; also those that the mode hides."""
         for file in self.files:
-            opened = self._parquet.open(file.path)
-            for number in opened.row_groups:
-                group, count = RowGroup(file, opened, number), opened.count(number)
+            for group in self.groups(file):
+                count = group.opened.count(group.number)
                 rows = self.live(group, np.arange(count))
-                whole = opened.read(number, columns, threads=True)
+                whole = group.opened.read(group.number, columns, threads=True)
                 yield from (whole if len(rows) == count else whole.take(pa.array(rows))).to_batches()
 
     def read(self, group: RowGroup, rows: Rows, columns: Sequence[ReadColumn]) -> pa.Table:

@@ -41,6 +41,11 @@ class TableReader:
         return self._snapshot.id
 
     @property
+    def pinned(self) -> PinnedSnapshot:
+        """The pinned snapshot, as the parts of this package read it."""
+        return self._snapshot
+
+    @property
     def mode(self) -> str:
         """How the table keeps rows."""
         return self._snapshot.mode

@@ -13,6 +13,7 @@ from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.errors import ConfigError, StoreError
 from cdc_lib.model.schema import SourceType
+from cdc_lib.read.changes import CHANGE, net_changes
 from cdc_lib.read.cuts import cut_as_of
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.maintain import lake_tables, maintain
@@ -360,3 +361,36 @@ def test_a_table_is_read_as_of_a_cut(lake, rounds):
         keep(lake, schema.name)
         with pytest.raises(StoreError, match="does not exist any more"):
             reading.table(schema.name, cut=lake.cuts[0])
+
+
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete", "scd2"])
+def test_the_changes_between_two_cuts_are_those_between_their_rows(lake, rounds, mode):
+    """After merges and maintenance, which moves rows to other files."""
+    schema, key_of = orders(lake)
+    keeping(lake, schema, mode)
+    hidden = {"mirror": "false", "soft_delete": "_is_deleted", "scd2": "NOT _is_current"}[mode]
+    rounds(schema, key_of)
+
+    def rows_at(cut):
+        found = spark_rows(lake, schema.name, f"NOT ({hidden})", cut.tables[0].lake_snapshot)
+        return {row["id"]: row for row in found}
+
+    states = [rows_at(cut) for cut in lake.cuts]
+    with opened(lake) as reading:
+        readers = [reading.table(schema.name, cut=cut) for cut in lake.cuts]
+        for first, last in ((0, 1), (1, 3), (0, 3), (3, 0), (2, 2)):
+            before, after = states[first], states[last]
+            found = net_changes(readers[first], readers[last]).to_pylist()
+            assert [row["id"] for row in found] == [
+                key for key in sorted({*before, *after}) if before.get(key) != after.get(key)
+            ]
+            for row in found:
+                change = row.pop(CHANGE)
+                assert row == (before if change == "delete" else after)[row["id"]]
+                assert change == (
+                    "insert" if row["id"] not in before else "delete" if row["id"] not in after else "update"
+                )
+        keep(lake, schema.name)
+        current = reading.table(schema.name)
+        assert current.snapshot_id != readers[3].snapshot_id
+        assert net_changes(readers[3], current).num_rows == 0
