@@ -57,7 +57,7 @@ class Shop:
             "snapshot": {"chunk_rows": 100},
             "verify": {"wait": "0s"},
         }  # fmt: skip
-        self.name, self.since, self.after, self.gtids = "shop", "", "", ""
+        self.name, self.since, self.after = "shop", "", ""
         (folder / "sources").mkdir()
         self.write()
         self.execute("CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
