@@ -42,7 +42,9 @@ def test_a_server_that_takes_no_more_connections_is_reported_until_the_limit_is_
     mariadb_server.execute(f"{limit} 1")
     try:
         _refused(shop, "cdc step drain shop", "the server cannot be reached:", code=1)
-        assert "raise max_connections, or the limit of the user" in " ".join(shop.cdc("cdc step plan shop").output.split())
+        assert "raise max_connections, or the limit of the user" in " ".join(
+            shop.cdc("cdc step plan shop").output.split()
+        )
     finally:
         mariadb_server.execute(f"{limit} 0")
     _continues(shop)

@@ -114,6 +114,7 @@ def removed_while_it_is_looked_for(shop):
     xa.prepare(shop.server, shop.database, "'x'", "UPDATE `lines` SET n = 70 WHERE id = 5")
     shop.runs(1)
     until_then = stored_windows(shop.store, "shop")
+    merged(shop)
     begin(shop)
     xa.commit(shop.server, "'x'")
     shop.runs(1)

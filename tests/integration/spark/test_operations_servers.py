@@ -34,6 +34,8 @@ def other_server_after_the_plan(shop):
 
 
 def standby_that_purged_its_binlog(shop):
+    standby = {"host": shop.pair.standby.host, "port": shop.pair.standby.port}
+    shop.write(standbys=[*shop.settings["standbys"], standby])
     shop.change(3)
     shop.runs(1)
     time.sleep(2.1)

@@ -13,6 +13,7 @@ FOLLOWED_ELSEWHERE = {
     "rows cannot be read back from the source: …": "tests/integration/spark/test_reselect.py::test_whole_rows_come_from_the_log_when_the_source_cannot_be_asked",
     "rows were decoded before the statement that rolls them back": "tests/unit/binlog/test_rolled_back.py::test_a_transaction_that_ends_in_rollback_leaves_no_row",
     "tables that somebody else changed are …: …": "tests/integration/spark/test_foreign_changes.py::test_with_quarantine_the_table_is_quarantined_and_released",
+    "the Airflow connection … has no …": "tests/integration/airflow/test_connection_hooks.py::test_a_server_that_does_not_answer_and_a_wrong_field_are_named",
     "the XA transaction … is committed, but its rows are in no batch: it was prepared before this source began, or its batch was removed": "tests/integration/spark/test_failover.py::test_new_snapshots_of_all_tables_replace_a_transaction_whose_batch_was_collected",
     "the binlog does not contain all columns of some rows: …": "tests/integration/spark/test_resnapshot.py::test_a_new_snapshot_leads_out_of_a_merge_that_an_incomplete_row_stops",
     "the branch of this job was removed …": "tests/integration/spark/test_writers_beside.py::test_a_removed_branch_is_detected_and_the_merge_retried",
@@ -29,27 +30,23 @@ FOLLOWED_ELSEWHERE = {
 CAUSED_ONLY = {
     "a snapshot chunk comes after windows that are already merged": (
         "tests/unit/merge/test_plan.py::test_a_replay_with_a_gap_is_refused",
-        "The error is made from values, without a server.",
+        "A merge waits while a snapshot is not read to its end, so that no command makes a chunk late: the guard is tested with values.",
     ),
     "an object was replaced while it was read": (
         "tests/contract/test_s3_faults.py::test_an_object_that_is_replaced_while_it_is_read_is_not_mixed",
-        "A task that is tried again is all that the row says; the test causes the error alone.",
+        "It says to try again. Objects on S3 are replaced between two ranges of one read, which the contract suite does.",
     ),
     "could not …: no keys for the storage: …": (
         "tests/unit/spark/test_faults.py::test_missing_keys_of_executors_have_a_hint",
-        "It needs executors of a cluster.",
+        "It needs executors of a cluster whose environment lacks the keys; no test starts a cluster.",
     ),
     "source and lake differ: …": (
         "tests/integration/airflow/test_tasks.py::test_the_verify_dag_runs_separately_and_fails_for_wrong_rows",
-        "*Rows that are wrong* is run by test_operations_ways_out.py.",
-    ),
-    "the Airflow connection … has no …": (
-        "tests/integration/airflow/test_connection_hooks.py::test_a_server_that_does_not_answer_and_a_wrong_field_are_named",
-        "A complete connection is tested beside it.",
+        "It is the text of a task; cdc verify reports the same rows, and test_operations_ways_out.py runs *Rows that are wrong* for them.",
     ),
     "the server answers with an error: …": (
         "tests/unit/model/test_refusals.py::test_an_error_about_no_table_is_the_servers_answer",
-        "The message is the server's own.",
+        "The message is the server's own, and the row says no more.",
     ),
 }
 """The message of each row, the test that causes it, and why nothing does what the row says after this cause."""
@@ -57,6 +54,6 @@ CAUSED_ONLY = {
 NOT_CAUSED = {
     "an object has more than … parts of … bytes": "Such an object has more than 78 GiB.",
     "the file cannot be used: it ends in …": "It is a defect of the program: no file is known that causes it.",
-    "the server's binlog does not lead from … to …": "A server must lose a part of the binlog between two windows of one refill.",
+    "the server's binlog does not lead from … to …": "A server must lose the end of its binlog and keep the name and the time of the file: a reset or a purge has its own message.",
 }
 """The message of each row, and why no test causes it."""
