@@ -148,7 +148,9 @@ def answering(connection: Session) -> Iterator[None]:
 
 _LIMITS = {1040, 1203, 1226}
 """ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED: the server answers, and takes no more connections."""
-_NO_MORE = "The server takes no more connections: raise max_connections, or the limit of the user (ALTER USER ... WITH ...)."
+_NO_MORE = (
+    "The server takes no more connections: raise max_connections, or the limit of the user (ALTER USER ... WITH ...)."
+)
 
 
 def translated(error: Exception, server: _HostAndPort, table: str = "") -> SourceError:

@@ -15,6 +15,7 @@ from tests.harness.stops import Others, Stop, nothing
 from tests.harness.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.timeout(600)
+SNAPSHOT = "cdc snapshot shop shop.orders"
 TWICE = ("cdc run shop", "cdc run shop")
 
 
@@ -58,7 +59,6 @@ def commit_without_a_replica(shop):
     shop.commit.start()
     while not shop.execute("SELECT @@GLOBAL.gtid_owned")[0][0]:
         time.sleep(0.1)
-    shop.cdc("cdc snapshot shop shop.orders")
 
 
 def replica_not_waited_for(shop):
@@ -83,7 +83,7 @@ STOPS = {
 }  # fmt: skip
 STALLED = Stop(
     "transactions that are in the binlog are not committed after … seconds", commit_without_a_replica,
-    "cdc step drain shop", replica_not_waited_for, then=TWICE, hint="rpl_semi_sync_source_enabled = OFF",
+    SNAPSHOT, replica_not_waited_for, then=(SNAPSHOT, *TWICE), hint="rpl_semi_sync_source_enabled = OFF",
 )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def test_what_the_page_says_ends_each_stop_of_another_server_and_the_tables_are_
 def test_a_commit_that_waits_for_a_replica_is_ended_by_the_statement_in_the_hint(
     mysql_server, mysql_database, tmp_path, lake, monkeypatch
 ):
-    """A snapshot waits for transactions that the binlog has; its task ends with the message, and the next one succeeds."""
+    """A snapshot waits for transactions that the binlog has: its request ends with the message, and the next one succeeds."""
     monkeypatch.setenv("WAYS_PASSWORD", mysql_server.cdc_password)
     over_the_running_spark(monkeypatch, lake)
     shop = Shop(mysql_server, mysql_database, tmp_path, lake)
