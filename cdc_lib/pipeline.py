@@ -117,7 +117,7 @@ class Pipeline:
 
     def plan(self, *, by: str) -> list[DrainUnit]:
         """Return the units to drain, of the server or the first standby that can be reached; see :meth:`plan_here`."""
-        return self._at(reachable(self.config, self.credentials, self._address())).plan_here(by=by)
+        return self._at(self._reachable()).plan_here(by=by)
 
     def _at(self, address: tuple[str, int]) -> Pipeline:
         """Return the pipeline of the same source over one of its servers."""
@@ -126,6 +126,10 @@ class Pipeline:
     def _address(self) -> tuple[str, int]:
         """Return the address of the drain cursor's server."""
         return address_of(self.config, self.cursors.load(self.config.source, DRAIN) if self.config.standbys else None)
+
+    def _reachable(self) -> tuple[str, int]:
+        """Return the address of the drain cursor's server, or of the first standby if that cannot be reached."""
+        return reachable(self.config, self.credentials, self._address())
 
     def plan_here(self, *, by: str) -> list[DrainUnit]:
         """Return the units to drain: what is in flight, else new windows up to the end of the binlog; and unfinished snapshots.
@@ -479,15 +483,17 @@ class Pipeline:
     # --- moving by hand
 
     def locate(self, start: StartAt) -> LocatedPosition:
-        """Find a position at the server; no cursor moves.
+        """Find a position at the server, or at the standby that takes over; no cursor moves.
 
         Raises:
             SourceError: the server does not have it.
         """
-        return self._starter(self._address()).locate(start, self.cursors.load(self.config.source, DRAIN))
+        return self._starter(self._reachable()).locate(start, self.cursors.load(self.config.source, DRAIN))
 
     def rewind(self, start: StartAt | None, *, by: str, why: str) -> Cursor:
         """Move the drain cursor to a position at the server, in a new epoch, and return it; the lake follows.
+
+        If the server cannot be reached, the position is at the standby at which the next plan would continue.
 
         Args:
             start: the position; None for the one before the last failover or rewind.
@@ -500,7 +506,7 @@ class Pipeline:
             SourceError: the server does not have the position.
         """
         cursor = self._cursor(DRAIN)
-        starter = self._starter(self._address())
+        starter = self._starter(self._reachable())
         checkpoint = starter.find(starter.previous_position(cursor) if start is None else start)
         # What is taken back before anything of it counted leaves nothing; else rows would stay half read again.
         untouched = start is None and cursor.position == cursor.epoch_changes[-1].new_start.position

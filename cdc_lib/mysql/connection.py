@@ -155,6 +155,13 @@ def answering(connection: Session) -> Iterator[None]:
         raise translated(error, connection) from error
 
 
+_LIMITS = {1040, 1203, 1226}
+"""ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED: the server answers, and takes no more connections."""
+_NO_MORE = (
+    "The server takes no more connections: raise max_connections, or the limit of the user (ALTER USER ... WITH ...)."
+)
+
+
 def translated(error: Exception, server: _HostAndPort, table: str = "") -> SourceError:
     """Translate a driver's error into an error of this project.
 
@@ -183,7 +190,7 @@ def translated(error: Exception, server: _HostAndPort, table: str = "") -> Sourc
     if not isinstance(error, pymysql.MySQLError) or is_of_connection(number):
         return SourceUnavailable(
             f"the server cannot be reached: {text}",
-            hint="Check server.host and server.port, and that it runs.",
+            hint=_NO_MORE if number in _LIMITS else "Check server.host and server.port, and that it runs.",
             **context,
         )
     if is_passing(number):

@@ -25,7 +25,7 @@ def judge(facts: ServerFacts) -> Iterator[Finding]:
             "error", f"{facts.identity.flavor} {version}", f"Upgrade to {'.'.join(map(str, oldest))} or newer."
         )
     if facts.binlog_end is None:
-        yield Finding("error", "the binlog is off", "Start the server with --log-bin and a --server-id.")
+        yield Finding("error", "the server writes no binlog", "Start the server with --log-bin and a --server-id.")
         return
     yield Finding("ok", f"binlog at {facts.binlog_end}, {len(facts.files)} files")
     written = facts.variables.get("binlog_format", "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -17,9 +16,9 @@ import pytest
 import yaml
 from pyiceberg.catalog import Catalog
 
-from demo.shop import seed
 from demo.shop.compare import compare_database, open_lake
 from demo.shop.workload import Workload
+from tests.harness.seeded_shop import seeded_shop, source_settings
 from tests.harness.servers import SqlServer
 
 pytestmark = pytest.mark.timeout(600)
@@ -35,29 +34,14 @@ Start = Callable[..., "subprocess.Popen[str]"]
 @pytest.fixture
 def shop(mariadb_server: SqlServer) -> Iterator[str]:
     """Name of a new, seeded shop."""
-    name = f"shop_{secrets.token_hex(4)}"
-    with mariadb_server.connect() as connection:
-        seed.create(connection, name)
-        seed.fill(connection, ROWS)
-    yield name
-    mariadb_server.execute(f"DROP DATABASE {name}")
+    with seeded_shop(mariadb_server, ROWS) as name:
+        yield name
 
 
 @pytest.fixture
 def start(mariadb_server: SqlServer, shop: str, tmp_path: Path) -> Iterator[Start]:
     """Start a command in its own process group, with its source file; groups that are left are killed at the end."""
-    settings = {
-        "server": {
-            "host": mariadb_server.host,
-            "port": mariadb_server.port,
-            "user": "cdc",
-            "password_env": "CDC_PASSWORD",
-        },
-        "tables": [f"{shop}.{name}" for name in KEYS],
-        "store": {"url": f"file://{tmp_path}/batches"},
-        "lake": {"type": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"},
-        "merge": {"driver_memory": "1g"},
-    }
+    settings = source_settings(mariadb_server, [f"{shop}.{name}" for name in KEYS], tmp_path)
     sources = tmp_path / "sources"
     sources.mkdir()
     (sources / "shop.yaml").write_text(yaml.safe_dump(settings))

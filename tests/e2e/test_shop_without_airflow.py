@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +19,7 @@ from demo.shop.workload import Workload
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.merge import run
 from spark_jobs.runtime.session import spark_session
+from tests.harness.seeded_shop import seeded_shop, source_settings
 from tests.harness.servers import SqlServer
 
 pytestmark = [
@@ -38,28 +38,15 @@ ALTERS = {
 @pytest.fixture
 def shop(any_server: SqlServer) -> Iterator[str]:
     """Name of a new, seeded shop on ``any_server``."""
-    name = f"shop_{secrets.token_hex(4)}"
-    with any_server.connect() as connection:
-        seed.create(connection, name)
-        seed.fill(connection, ROWS)
-    yield name
-    any_server.execute(f"DROP DATABASE {name}")
+    with seeded_shop(any_server, ROWS) as name:
+        yield name
 
 
 @pytest.fixture
 def config(any_server: SqlServer, shop: str, tmp_path: Path) -> SourceConfig:
     """A source file as a user writes it; small chunks and windows, so that there are several of each."""
-    lake = tmp_path / "lake"
-    lake.mkdir()
     file = tmp_path / "shop.yaml"
-    settings = {
-        "server": {"host": any_server.host, "port": any_server.port, "user": "cdc", "password_env": "NOT_USED"},
-        "tables": [f"{shop}.*"],
-        "store": {"url": f"file://{tmp_path}/batches"},
-        "lake": {"type": "jdbc", "uri": f"jdbc:sqlite:{lake}/catalog.db", "warehouse": f"file://{lake}"},
-        "snapshot": {"chunk_rows": 700},
-        "merge": {"driver_memory": "1g"},
-    }
+    settings = source_settings(any_server, [f"{shop}.*"], tmp_path, snapshot={"chunk_rows": 700})
     file.write_text(yaml.safe_dump(settings))
     return load_source(file)
 

@@ -27,6 +27,7 @@ from cdc_lib.store.windows import stored_windows
 from spark_jobs.runtime.session import prepare
 from tests.harness.lake import Lake
 from tests.harness.pages import ROOT
+from tests.harness.replication import Pair
 from tests.harness.servers import SqlServer
 
 PAGE = (ROOT / "docs" / "operations.md").read_text()
@@ -57,7 +58,7 @@ class Shop:
             "snapshot": {"chunk_rows": 100},
             "verify": {"wait": "0s"},
         }  # fmt: skip
-        self.name, self.since, self.after, self.gtids = "shop", "", "", ""
+        self.name, self.since, self.after = "shop", "", ""
         (folder / "sources").mkdir()
         self.write()
         self.execute("CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
@@ -113,6 +114,18 @@ class Shop:
             self.execute(f"UPDATE {table} SET v = 'new{number}' WHERE id = {number}")
             self.execute(f"INSERT INTO {table} (id, v, n) VALUES ({100 + number}, 'added', 0)")
             self.execute(f"DELETE FROM {table} WHERE id = {20 + number}")
+
+    def fail_over(self, pair: Pair) -> None:
+        """Kill the primary of a pair, write to its standby, and run: the lake then equals the standby, in a new epoch."""
+        pair.wait("seen.t")
+        pair.promote()
+        self.server = pair.standby
+        for number in (3, 4):
+            self.change(number)
+            self.runs(1)
+        self.assert_equal()
+        assert self.cursor("drain")["epoch"] == 2
+        assert "by the clock of server 1" in self.cdc("cdc cursor show shop --json")
 
     def waiting(self) -> list[StoredWindow]:
         """Return the windows that wait for the lake."""

@@ -56,7 +56,7 @@ def _run(shop: Shop, command: str, code: int = 0) -> str:
 
 
 def _filled(shop: Shop, text: str) -> str:
-    return text.format(folder=shop.folder, database=shop.database, since=shop.since, after=shop.after, gtids=shop.gtids)
+    return text.format_map(vars(shop))
 
 
 @dataclass(frozen=True)

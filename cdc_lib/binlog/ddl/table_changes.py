@@ -139,7 +139,7 @@ class TableChanges:
         """
         found = renames(statement)
         if found and self.naming.shares(*table):
-            raise CannotFollow("columns have other names, and other tables share the lake table")
+            raise CannotFollow("columns have other names, and other tables may share the lake table")
         for old, new in found:
             if self.naming.stored(*table, old) != self.naming.stored(*table, new):
                 raise UnknownEvent(

@@ -77,8 +77,8 @@ def test_missing_grants_are_printed_as_statements(server: MySqlServer, connect):
     assert "hunter2" not in message
 
 
-def test_a_server_that_does_not_answer_and_a_wrong_field_are_named(connect):
-    """No stack trace, no guess."""
+def test_a_server_that_does_not_answer_and_a_wrong_field_are_named(mysql_server: MySqlServer, connect):
+    """No stack trace, no guess; the connection that is completed as the message says can be used."""
     connect("cdc_mysql", host="127.0.0.1", port=1, login="cdc", password="hunter2")
     good, message = SourceConnectionHook("tested").test_connection()
     assert (good, message.startswith("error:")) == (False, True)
@@ -88,6 +88,8 @@ def test_a_server_that_does_not_answer_and_a_wrong_field_are_named(connect):
         False,
         "error: the Airflow connection tested has no host. Add it under Admin → Connections.",
     )
+    connect("cdc_mysql", **address(mysql_server))
+    assert SourceConnectionHook("tested").test_connection()[0]
     connect("cdc_mysql", host="db", login="cdc", password="hunter2", extra={"tables": "shop."})
     assert "'shop.'" in SourceConnectionHook("tested").test_connection()[1]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from datetime import UTC, datetime
 
@@ -48,22 +47,24 @@ def objects_of(shop, *windows):
 
 
 def take_away(shop, *windows):
-    """Move batches out of the store, as a rule for old objects in a bucket would."""
-    for window in windows:
-        folder = shop.folder / "store" / folder_of(window)
-        shutil.move(folder, shop.folder / "taken" / window.key.replace("/", "-"))
+    """Remove batches from the store, as a rule for old objects in a bucket would."""
+    shop.lose(*objects_of(shop, *windows))
 
 
 def copy_under_another_key(shop):
+    """Deleted rows are kept under the old key: so neither the lake table nor its copy can get another one."""
+    keyed = f"{shop.database}.keyed"
+    shop.write(modes=[{"tables": keyed, "mode": "soft_delete"}])
     shop.execute("CREATE TABLE keyed (id INT PRIMARY KEY, v VARCHAR(20) NOT NULL, n INT)")
     shop.execute("INSERT INTO keyed VALUES (1, 'a', 1), (2, 'b', 2)")
     shop.runs(2)
-    shop.cdc("cdc backfill shop {database}.keyed --into copy".replace("{database}", shop.database))
+    shop.cdc(f"cdc backfill shop {keyed} --into copy")
     shop.execute("ALTER TABLE keyed DROP PRIMARY KEY, ADD PRIMARY KEY (v)")
-    shop.runs(3)
-    begin(shop)
-    shop.execute("UPDATE keyed SET n = 7 WHERE id = 2")
     shop.runs(1)
+    begin(shop)
+    shop.lake.spark.sql(f"DROP TABLE lake.{keyed}")
+    shop.cdc(f"cdc snapshot shop {keyed}")
+    shop.runs(2)
 
 
 def copy_dropped(shop):
@@ -108,51 +109,41 @@ def middle_removed(shop):
     (shop.folder / "middle").mkdir()
 
 
-def committed_in_the_period(shop):
-    """The batch with the rows of the prepared transaction is removed after its merge."""
+def removed_while_it_is_looked_for(shop):
+    """Batches before the period hold rows of a transaction that is prepared before and committed in it."""
     xa.prepare(shop.server, shop.database, "'x'", "UPDATE `lines` SET n = 70 WHERE id = 5")
     shop.runs(1)
+    until_then = stored_windows(shop.store, "shop")
+    merged(shop)
     begin(shop)
-    shop.prepared = stored_windows(shop.store, "shop")[-1]
     xa.commit(shop.server, "'x'")
     shop.runs(1)
-    take_away(shop, shop.prepared)
+    shop.others.act_before(BackfillArchive, "_opened", lambda: take_away(shop, *until_then))
 
 
 def after_the_commit(shop):
     begin(shop)
     merged(shop)
-    lose_rows(shop)
-
-
-def removed_while_it_is_looked_for(shop):
-    """Batches before the period hold rows of a transaction that is prepared before and committed in it."""
-    xa.prepare(shop.server, shop.database, "'y'", "UPDATE `lines` SET n = 80 WHERE id = 6")
-    shop.runs(1)
-    prepared = stored_windows(shop.store, "shop")[-1]
-    begin(shop)
-    xa.commit(shop.server, "'y'")
-    shop.runs(1)
-    shop.others.act_before(BackfillArchive, "_opened", lambda: take_away(shop, prepared))
-
-
-def put_back(shop):
-    for folder in (shop.folder / "taken").iterdir():
-        shutil.move(folder, shop.folder / "store" / folder.name.replace("-manifest.json", "").replace("-", "/"))
+    lose_rows_of(shop, 1)
 
 
 def removed_by_age(shop):
-    shop.begun = shop.since
     merged(shop, 2)
     shop.write(store={**shop.settings["store"], "keep_batches_for": "0s"})
     shop.cdc("cdc batches gc shop --yes")
     shop.write(store={"url": shop.settings["store"]["url"]})
+    merged(shop)
 
 
 def rows_lost_later(shop):
     begin(shop)
     merged(shop, 2)
-    shop.sql(f"DELETE FROM {{t}} WHERE id >= {100 + shop.number - 1}")
+    lose_rows_of(shop, 2)
+
+
+def lose_rows_of(shop, changes):
+    """Delete the lake's rows of the last changes."""
+    shop.sql(f"DELETE FROM {{t}} WHERE id > {100 + shop.number - changes}")
 
 
 def table_dropped(shop):
@@ -182,15 +173,6 @@ STOPS = {
         ),
         hint="cdc batches replay without --from-archive",
     ),
-    "removed_while_it_is_looked_for": Stop(
-        "a batch was removed while it was looked for", removed_while_it_is_looked_for,
-        "cdc backfill shop {database}.lines --since {since} --dry-run", nothing, then=(),
-    ),
-    "committed_in_the_period": Stop(
-        "the XA transaction … is committed in this time, and its rows are in no batch that is stored",
-        committed_in_the_period, "cdc backfill shop --since {since}", after_the_commit,
-        then=("cdc backfill shop --since {since}",),
-    ),
     "middle_removed": Stop(
         "the batches after … are no longer stored, and what is merged again must reach …", middle_removed,
         "cdc backfill shop shop.orders --since {since}", nothing,
@@ -199,6 +181,15 @@ STOPS = {
             "cdc backfill shop shop.orders --since {since} --batches file://{folder}/middle",
         ),
         hint="cdc batches replay",
+    ),
+    "removed_while_it_is_looked_for": Stop(
+        "a batch was removed while it was looked for", removed_while_it_is_looked_for,
+        "cdc backfill shop {database}.lines --since {since}", nothing, then=(), hint="Retry",
+    ),
+    "committed_in_the_period": Stop(
+        "the XA transaction … is committed in this time, and its rows are in no batch that is stored", nothing,
+        "cdc backfill shop {database}.lines --since {since}", after_the_commit,
+        then=("cdc backfill shop --since {since}",), hint="Take a --since after its XA COMMIT",
     ),
     "removed_by_age": Stop(
         "a part of … is no longer stored: …", removed_by_age, "cdc backfill shop --since {since}", rows_lost_later,
@@ -218,7 +209,6 @@ def shop(any_server, database, tmp_path, lake, monkeypatch):
     over_the_running_spark(monkeypatch, lake)
     shop = Shop(any_server, database, tmp_path, lake)
     shop.number, shop.others = 0, Others(monkeypatch)
-    (tmp_path / "taken").mkdir()
     shop.runs(2)
     return shop
 

@@ -169,6 +169,36 @@ def range_of_texts(shop):
     shop.cdc("cdc step plan shop")
 
 
+def catalog_that_is_a_folder(shop):
+    """The file of the catalog cannot be opened."""
+    (shop.folder / "catalog").mkdir()
+    settings = {**shop.settings, "tables": [f"{shop.database}.second"]}
+    for name in ("modes", "filters", "reselect", "routes"):
+        del settings[name]
+    lake = {**settings["lake"], "catalog": "other", "uri": f"jdbc:sqlite:{shop.folder}/catalog"}
+    shop.write_as("third", {**settings, "lake": lake})
+
+
+def catalog_that_is_a_file(shop):
+    (shop.folder / "catalog").rmdir()
+
+
+def name_that_is_no_folder(shop):
+    """A catalog that makes folders of names, and a table whose name is not safe as one."""
+    settings = {**shop.settings, "tables": [f"{shop.database}.second"]}
+    for name in ("modes", "filters", "reselect"):
+        del settings[name]
+    lake = {"catalog": "plain", "type": "hadoop", "warehouse": f"file://{shop.folder}/plain"}
+    shop.fourth = {**settings, "lake": lake}
+    shop.write_as(
+        "fourth", {**shop.fourth, "routes": [{"tables": f"{shop.database}.second", "into": "{database}.a b"}]}
+    )
+
+
+def name_that_is_one(shop):
+    shop.write_as("fourth", {**shop.fourth, "routes": [{"tables": f"{shop.database}.second", "into": "{database}.ab"}]})
+
+
 def more_keys(shop):
     shop.write(reselect={"tables": shop.settings["reselect"]["tables"][:2]})
 
@@ -212,6 +242,15 @@ STOPS = {
         "an online schema change changed values in rows that its statements do not show (…)", column_with_an_expression,
         "cdc run shop", nothing, then=("cdc snapshot shop {database}.altered", *TWICE), hint="cdc snapshot",
     ),
+    "catalog": Stop(
+        "could not …: the catalog's file cannot be opened: …", catalog_that_is_a_folder, "cdc run third",
+        catalog_that_is_a_file, 2, ("cdc run third", "cdc run third", "cdc verify third"), hint="chown",
+    ),
+    "name_of_a_folder": Stop(
+        "a … catalog makes the folder of a table from its name, and … is not safe as one", name_that_is_no_folder,
+        "cdc run fourth", name_that_is_one, 2, ("cdc run fourth", "cdc run fourth", "cdc verify fourth"),
+        hint="Route the table to another name",
+    ),
     "range_of_texts": Stop(
         "which rows of … were deleted must be asked of the source, and …", range_of_texts, "cdc run shop", more_keys,
     ),
@@ -234,5 +273,4 @@ def test_what_the_page_says_ends_each_stop_of_a_merge_and_the_tables_are_equal_a
             stop.follow(shop)
     shop.change(9)
     shop.runs(2)
-    print(shop.cdc("cdc status shop --json"))
     shop.assert_equal()

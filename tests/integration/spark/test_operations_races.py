@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.drain import window as drain_window
+from cdc_lib.errors import MergeConflict
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.verify import run as verify_run
 from spark_jobs.iceberg import lake_table
@@ -103,4 +104,26 @@ def test_what_the_page_says_ends_each_stop_that_others_cause_and_the_tables_are_
             stop.follow(shop)
     shop.change(9)
     shop.runs(2)
+    shop.assert_equal()
+
+
+def test_a_merge_whose_columns_another_merge_renamed_begins_again(shop):
+    """`columns of the lake table were renamed meanwhile`: it is retried at once, and the tables are equal afterwards."""
+    conflicts = []
+    attempt = TableMerge._attempt
+
+    def recorded(*arguments):
+        try:
+            return attempt(*arguments)
+        except MergeConflict as error:
+            conflicts.append(str(error))
+            raise
+
+    shop.others.patch.setattr(TableMerge, "_attempt", recorded)
+    for old, new in (("n", "m"), ("m", "n")):
+        shop.execute(f"ALTER TABLE orders RENAME COLUMN {old} TO {new}")
+        shop.execute(f"UPDATE orders SET {new} = 70 WHERE id = 7")
+        shop.others.act_before(lake_table.IcebergTable, "rename", lambda: shop.cdc("cdc step merge shop"))
+        shop.runs(1)
+    assert [one.partition(" [")[0] for one in conflicts] == ["columns of the lake table were renamed meanwhile"] * 2
     shop.assert_equal()

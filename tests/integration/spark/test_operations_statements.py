@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from itertools import count
 
 import pytest
 
@@ -85,42 +86,42 @@ def altered_without_the_binlog(shop):
 def altered_twice(shop):
     """In an SQL mode in which the first statement is not followed."""
     with unnamed_columns(shop):
-        shop.change(5)
+        shop.change(next(shop.numbers))
         with session(shop, "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'") as one:
             one.query("ALTER TABLE `lines` MODIFY v VARCHAR(30) COMMENT 'x\\y' FIRST")
-        shop.execute("UPDATE `lines` SET v = 'first' WHERE id = 6")
+        shop.execute("UPDATE `lines` SET v = 'first' WHERE id = 39")
         shop.execute("ALTER TABLE `lines` ADD w INT")
 
 
 def without_gtid_events(shop):
     time.sleep(1.1)
     shop.since = "{:%Y-%m-%dT%H:%M:%SZ}".format(*shop.execute("SELECT UTC_TIMESTAMP()")[0])
-    shop.changed_file(6)
+    shop.changed_file(next(shop.numbers))
     edit_file(shop.server, shop.file, lambda events: [event for event in events if event[4] not in GTIDS])
 
 
-def reset(shop):
-    shop.change(7)
+def reset(shop, further=1):
+    time.sleep(1.1)  # a file's time has whole seconds
+    shop.change(next(shop.numbers))
     shop.execute(shop.server.in_server_syntax("RESET BINARY LOGS AND GTIDS"))
     shop.after = "{}:4".format(shop.execute("SHOW BINARY LOGS")[0][0])
-    shop.change(8)
+    for _ in range(further):
+        shop.change(next(shop.numbers))
 
 
-def reset_before_the_drain(shop):
-    def deed():
-        time.sleep(1.1)  # a file's time has whole seconds
-        reset(shop)
+def reset_before_the_drain(further):
+    """Return what resets the binlog between plan and drain; the new one is longer than the planned window, or shorter."""
 
-    for number in (10, 11):
-        shop.change(number)
-        shop.drain()
-    shop.change(12)
-    shop.others.act_before(Pipeline, "drain", deed)
+    def happens(shop):
+        shop.change(next(shop.numbers))
+        shop.others.act_before(Pipeline, "drain", lambda: reset(shop, further))
+
+    return happens
 
 
 def gtids_of_before(shop):
     shop.gtids = shop.execute(f"SELECT {GTID_SET[shop.server.flavor]}")[0][0]
-    shop.change(13)
+    shop.change(next(shop.numbers))
     shop.execute("FLUSH BINARY LOGS")
     shop.runs(1)
     shop.server.purge_binlogs()
@@ -152,8 +153,11 @@ STOPS = {
         hint="cdc cursor rewind shop --position {after}",
     ),
     "reset_before_the_drain": Stop(
-        "… was made at …, and the window was planned for another of that name", reset_before_the_drain, DRAIN, nothing,
-        then=CONTINUED,
+        "… was made at …, and the window was planned for another of that name", reset_before_the_drain(4), DRAIN, nothing,
+        then=CONTINUED, hint="Plan again",
+    ),
+    "reset_to_a_shorter_one": Stop(
+        "the server has no binlog up to the window's end yet", reset_before_the_drain(0), DRAIN, nothing, then=CONTINUED
     ),
     "purged_gtids": Stop(
         "transactions after the set are no longer in any binlog file: …", gtids_of_before,
@@ -208,7 +212,7 @@ def test_what_the_page_says_ends_each_stop_of_a_statement_and_the_tables_are_equ
     monkeypatch.setenv("WAYS_PASSWORD", server.cdc_password)
     over_the_running_spark(monkeypatch, lake)
     shop = BinlogShop(server, database, tmp_path, lake)
-    shop.others = Others(monkeypatch)
+    shop.others, shop.numbers = Others(monkeypatch), count(1)
     for statement in TABLES:
         shop.execute(statement)
     shop.write(routes=[{"tables": f"{database}.parts_*", "into": f"{database}.parts"}])
@@ -216,7 +220,7 @@ def test_what_the_page_says_ends_each_stop_of_a_statement_and_the_tables_are_equ
     for name, stop in ((OF_MYSQL if flavor == "mysql" else OF_MARIADB) | STOPS).items():
         with subtests.test(name):
             stop.follow(shop)
-    shop.change(14)
+    shop.change(next(shop.numbers))
     shop.runs(1)
     while shop.cursor("lake")["position"] != shop.cursor("drain")["position"]:  # each epoch is a merge
         shop.runs(1)

@@ -8,9 +8,10 @@ from cdc_lib.errors import ConfigError, IncompatibleSchema, MergeError
 from cdc_lib.lake.evolution import lake_columns
 from cdc_lib.lake.modes import MODES, mode_change, mode_of, one_mode, refuse_change
 from cdc_lib.lake.routing import lake_merges
+from cdc_lib.merge.evolve_table import merge_mode
 from cdc_lib.merge.load import load_batches
 from cdc_lib.merge.plan import work_on
-from cdc_lib.model.lake_table import MODE_COLUMNS, Marker
+from cdc_lib.model.lake_table import MARKER_PROPERTY, MODE_COLUMNS, LakeTable, Marker
 from cdc_lib.store.objects.local import LocalStore
 from tests.harness.batches import BIGINT, INT, BatchWriter, table
 from tests.harness.lake import lake_config
@@ -69,6 +70,27 @@ def test_tables_that_share_a_lake_table_must_have_one_mode():
     assert one_mode("lake.a", [("a.x", None), ("b.x", "mirror")]) == "mirror"
     with pytest.raises(ConfigError, match=r"a\.x mirror.*b\.x scd2"):
         one_mode("lake.a", [("b.x", "scd2"), ("a.x", None)])
+
+
+def test_a_table_that_shares_a_lake_table_counts_also_when_it_has_no_rows_in_a_merge(tmp_path):
+    """Otherwise the lake table would have the mode of the table that was merged last; a table of another source does not count."""
+    config = lake_config(tmp_path).model_copy(
+        update={
+            "modes": (ModeRule(tables="shop.a", mode="soft_delete"),),
+            "routes": (RouteRule(tables="shop.*", into="shop.all", keys=("table",)),),
+        }
+    )
+    (lake,) = lake_merges(config, ["shop.a"])
+    schema = table("shop.a", {"id": BIGINT})
+
+    def state(*owners):
+        carried = {f"{MARKER_PROPERTY}.{owner}": "" for owner in owners}
+        return LakeTable((), ("_source_table", "id"), "mirror", Marker(), 1, 1, carried=carried)
+
+    assert merge_mode(config, lake, state(), [[schema]]) == "soft_delete"
+    assert merge_mode(config, lake, state("other/shop.b"), [[schema]]) == "soft_delete"
+    with pytest.raises(ConfigError, match=r"shop\.a soft_delete, shop\.b mirror"):
+        merge_mode(config, lake, state("shop/shop.b"), [[schema]])
 
 
 @pytest.mark.parametrize("mode", ["soft_delete", "scd2"])
