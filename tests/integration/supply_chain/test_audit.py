@@ -104,7 +104,7 @@ def test_a_version_is_compared_with_all_events_of_a_range(tmp_path, version, fou
 
 def test_a_version_that_cannot_be_compared_counts_and_a_withdrawn_advisory_does_not(tmp_path):
     one = advisory(1, "Maven", "a:b", **fixed_in("1-jre"))
-    gone = {**advisory(2, "Maven", "a:b", versions=["1"]), "withdrawn": "2026-02-01T00:00:00Z"}
-    for number, each in enumerate((one, gone)):
+    withdrawn = {**advisory(2, "Maven", "a:b", versions=["1"]), "withdrawn": "2026-02-01T00:00:00Z"}
+    for number, each in enumerate((one, withdrawn)):
         (tmp_path / f"{number}.json").write_text(json.dumps(each))
     assert [each["id"] for each in Advisories([tmp_path]).of("Maven", "a:b", "1")] == ["TEST-1"]
