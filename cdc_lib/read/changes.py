@@ -44,7 +44,7 @@ def net_changes(before: TableReader, after: TableReader, columns: Iterable[str] 
     _refuse(old, new)
     names = [column.name for column in new.columns.choose(columns)]
     every = new.columns.choose(None)
-    removed, added = _Collected(every), _Collected(every)
+    removed, added = _FoundRows(every), _FoundRows(every)
     files = {file.path: file for file in old.files}
     for file in new.files:
         same = files.pop(file.path, None)
@@ -60,7 +60,7 @@ def net_changes(before: TableReader, after: TableReader, columns: Iterable[str] 
     return _compared(removed.table, added.table, [one.name for one in new.key.columns], names)
 
 
-class _Collected:
+class _FoundRows:
     """Rows of one snapshot that the other may not have, in the columns of the later one."""
 
     def __init__(self, columns: Sequence[ReadColumn]) -> None:
