@@ -97,7 +97,7 @@ def decide_columns(
         renames: of the source table's columns, in order.
         epoch_changes: how the source's epochs began.
     """
-    rows = _RowSchemas.of(routed, [each.batch for each in inputs], marker, renames, epoch_changes)
+    rows = _SchemaOrder.of(routed, [each.batch for each in inputs], marker, renames, epoch_changes)
     before = _before(marker, renames) or (_names(rows.new[0], routed) if rows.new else ())
     now = _united(before, rows.new, routed)
     if rows.newest is not None and rows.in_order:
@@ -122,7 +122,7 @@ def decide_columns(
 
 
 @dataclass(frozen=True, slots=True)
-class _RowSchemas:
+class _SchemaOrder:
     """The schemas of the rows of a merge, under the current column names.
 
     Args:
@@ -148,7 +148,7 @@ class _RowSchemas:
         marker: Marker,
         renames: Sequence[ColumnRename],
         epoch_changes: Sequence[EpochChange],
-    ) -> _RowSchemas:
+    ) -> _SchemaOrder:
         placed = [
             (batch, schema)
             for batch in sorted(batches, key=lambda batch: _end(batch.manifest))
