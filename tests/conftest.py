@@ -31,6 +31,8 @@ if "AIRFLOW_HOME" not in os.environ:
     os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="lakecdc-airflow-")
     atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
 os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+# Hadoop changes the mode of each local file by a process. By default Java starts a helper process to start that one.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-Djdk.lang.Process.launchMechanism=VFORK")
 
 # No deadline, because the machine may be busy. The same examples each time, so that a failure comes from the change; new examples
 # are generated with --hypothesis-profile search.
@@ -107,10 +109,11 @@ def s3_server() -> Iterator[S3Server]:
 def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkSession, SourceConfig]]:
     """A running Spark, which takes seconds to start, with a catalog for all tests; each test uses its own database."""
     from spark_jobs.runtime.session import spark_session
-    from tests.harness.lake import lake_config
+    from tests.harness.lake import lake_config, write_no_checksum_files
 
     config = lake_config(tmp_path_factory.mktemp("lake"))
     with spark_session(config) as spark:
+        write_no_checksum_files(spark)
         yield spark, config
 
 
