@@ -37,7 +37,7 @@ def _writable(folder: Path) -> Path:
     copy = Path(tempfile.gettempdir()) / f"lakecdc-{os.getuid()}" / folder.name
     if not copy.is_dir():
         copy.parent.mkdir(mode=0o700, exist_ok=True)
-        if copy.parent.stat().st_uid != os.getuid():  # kernels are code: take none from another user
+        if copy.parent.lstat().st_uid != os.getuid():  # kernels are code: take none from another user
             return folder
         scratch = Path(tempfile.mkdtemp(dir=copy.parent))
         shutil.copytree(folder, scratch / folder.name)

@@ -28,6 +28,8 @@ NOT_HERE = (
     "./dev demo",
     "./dev test",
     "./dev setup",
+    "./dev audit",
+    "./dev sbom",
     "./dev cdc --help",
 )
 """Lines that install or start something else; a unit test reads them, and ``./dev demo`` and the tests of Airflow run some."""
