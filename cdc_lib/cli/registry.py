@@ -95,9 +95,6 @@ _LAKE = {
         "Rewrite small files, and files with many deleted rows, in key order; remove old snapshots and orphan files."
     ),
     "cuts": Entry("List the last cuts of a source: positions at which all its lake tables are consistent."),
-    "changes": Entry(
-        "Show the rows of a lake table that differ between two cuts: inserted, updated and deleted ones, in key order."
-    ),
     "tables": Entry("List the lake tables of a source, with mode, key and number of rows."),
     "schema": Entry("Show the columns of a lake table."),
 }
@@ -121,6 +118,9 @@ COMMANDS: dict[str, Entry | GroupEntry] = {
     "tail": Entry("Print changes and statements as JSON, one entry of alibaba canal's shape on each line."),
     "get": Entry("Show the row of a key in a lake table, or its versions; exits with 1 when there is none."),
     "scan": Entry("Show the rows of a lake table in key order, or those of a range of keys."),
+    "changes": Entry(
+        "Show the rows of a lake table that differ between two cuts: inserted, updated and deleted ones, in key order."
+    ),
     "sql": Entry(
         "Run a query over the lake tables of a source, all as of one transaction: the last cut, or an earlier one."
     ),

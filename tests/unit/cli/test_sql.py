@@ -69,12 +69,12 @@ def test_a_lake_without_a_cut_is_not_queried(cdc, orders):
 
 def test_the_changes_between_two_cuts_are_shown_by_key(cdc, items):
     """With what happened first; a table without a key has none to compare by."""
-    call = ("lake", "changes", "shop", "shop.orders", "--since-cut", f"{GTID}:1")
+    call = ("changes", "shop", "shop.orders", "--since-cut", f"{GTID}:1")
     assert json.loads(cdc(*call, "--json").stdout) == [
         {"_change_type": "insert", "country": "fr", "id": 1, "name": "later", "raw": "00ff"}
     ]
     assert json.loads(cdc(*call, "--until-cut", f"{GTID}:1", "--json").stdout) == []
     assert "1 rows" in cdc(*call, "--columns", "id").stdout
-    result = cdc("lake", "changes", "shop", "shop.items", "--since-cut", f"{GTID}:1")
+    result = cdc("changes", "shop", "shop.items", "--since-cut", f"{GTID}:1")
     assert result.exit_code == 2
     assert "append mode: its rows are the changes" in result.stderr

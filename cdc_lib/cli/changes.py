@@ -1,4 +1,4 @@
-"""``cdc lake changes``: the rows of a lake table that differ between two cuts."""
+"""``cdc changes``: the rows of a lake table that differ between two cuts."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def changes(
     A row that changed more than once is shown once, as it is at the later cut. A deleted row is shown as it was.
 
     Example:
-        cdc lake changes shop shop.orders --since-cut 2026-01-31T12:00:00
-        cdc lake changes shop shop.orders --since-cut 2026-01-31 --until-cut 2026-02-01 --format parquet > orders.parquet
+        cdc changes shop shop.orders --since-cut 2026-01-31T12:00:00
+        cdc changes shop shop.orders --since-cut 2026-01-31 --until-cut 2026-02-01 --format parquet > orders.parquet
     """
     config = config_of(find(context, source))
     with key_reader("lake").Lake.open(config) as lake:
