@@ -66,8 +66,10 @@ def main() -> int:
         "--tables", type=int, default=2600, help="of the largest window (2600); others have parts of it"
     )
     parser.add_argument("--server", choices=("mysql", "mariadb"), default="mysql", help="the server (mysql)")
-    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "ddl.json", help="the file")
+    parser.add_argument("--output", type=Path, help="the file (build/bench/ddl.json, or ddl-mariadb.json)")
     options = parser.parse_args()
+    name = "ddl.json" if options.server == "mysql" else "ddl-mariadb.json"
+    output = options.output or ROOT / "build" / "bench" / name
     sizes = [max(1, options.tables // part) for part in (8, 4, 2, 1)]
     load = round(os.getloadavg()[0], 2)
     with (MySqlServer if options.server == "mysql" else MariaDbServer)() as server:
@@ -80,7 +82,7 @@ def main() -> int:
         "runs": "1 of each size",
         "warm_up": "a window of 20 tables with the same metadata is planned and drained first, and not counted",
     }
-    save(list(_figures(runs)), version, about, options.output)
+    save(list(_figures(runs)), version, about, output)
     return 0
 
 

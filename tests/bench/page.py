@@ -31,7 +31,8 @@ _PLAIN = {
     "reselect": "Rows read back by their keys",
     "snapshot": "A table read by SELECT",
     "verify": "A table compared with its source",
-    "ddl": "Many statements on tables",
+    "ddl": "Many statements on tables, MySQL",
+    "ddl-mariadb": "Many statements on tables, MariaDB",
     "airflow": "Runs of a DAG in Airflow",
     "ui": "Answers of the page in Airflow",
 }
@@ -74,7 +75,7 @@ def page(documents: dict[str, Document]) -> str:
     for name, command in (("drain", "./dev bench drain"), ("drain-mariadb", "./dev bench drain --server mariadb")):
         if name in documents:
             parts += [_drain(documents[name], command), _stages(documents[name])]
-    parts += [_plain(_PLAIN[name], f"./dev bench {name}", documents[name]) for name in _PLAIN if name in documents]
+    parts += [_plain(_PLAIN[name], _command(name), documents[name]) for name in _PLAIN if name in documents]
     if "tables" in documents:
         parts.append(_tables(documents["tables"]))
     parts += [
@@ -87,11 +88,16 @@ def page(documents: dict[str, Document]) -> str:
     if "growth" in documents:
         parts.append(growth(documents["growth"]))
     names = ("drain", *_PLAIN, "tables", *(f"lake-{name}" for name in _LAKE), "positions", "growth")
-    missing = [f"`./dev bench {name.replace('lake-', 'lake ')}`" for name in names if name not in documents]
+    missing = [f"`{_command(name)}`" for name in names if name not in documents]
     if missing:
         missing_text = textwrap.fill(f"Nothing is known yet of {', '.join(missing)}.", WIDTH, break_on_hyphens=False)
         parts.append(f"## Without figures\n\n{missing_text}")
     return "\n\n".join(parts) + "\n"
+
+
+def _command(name: str) -> str:
+    """Return the command of the benchmark that writes a file of results."""
+    return f"./dev bench {name.replace('lake-', 'lake ').replace('-mariadb', ' --server mariadb')}"
 
 
 def measured(document: Document) -> str:
