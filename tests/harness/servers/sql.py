@@ -85,6 +85,7 @@ class SqlServer(ABC):
         self.log = self.data_dir.with_name(f"{self.data_dir.name}.log")
         options = {**self.default_settings, **(settings or {})}
         self._settings = [f"--{name}={value}" for name, value in options.items() if value is not None]
+        self._requires_tls = options.get("require-secure-transport") == "ON"
         self._process: ServerProcess | None = None
         self.environment: Mapping[str, str] = {}
         self._release: tuple[int, ...] | None = None
@@ -161,10 +162,10 @@ class SqlServer(ABC):
     def connect(self, user: str = "root", password: str = "", **options: Any) -> Connection[Any]:
         """Open a connection over TCP with autocommit; options are pymysql's.
 
-        Root has no password, so its connections are not encrypted unless an option asks for it: loading the system's certificate
-        authorities for one connection takes more CPU time than most tests take otherwise.
+        Root has no password, so its connections are not encrypted unless an option asks for it, or the server's settings: loading
+        the system's certificate authorities for one connection takes more CPU time than most tests take otherwise.
         """
-        plain = user == "root" and not any(name.startswith("ssl") for name in options)
+        plain = user == "root" and not self._requires_tls and not any(name.startswith("ssl") for name in options)
         defaults = {"autocommit": True, "charset": "utf8mb4", "ssl_disabled": plain, **options}
         return pymysql.connect(host=self.host, port=self.port, user=user, password=password, **defaults)
 

@@ -11,7 +11,7 @@ import pymysql
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.harness.servers import MySqlServer, S3Server, ServerDidNotStart, SqlServer
+from tests.harness.servers import MariaDbServer, MySqlServer, S3Server, ServerDidNotStart, SqlServer
 from tests.harness.servers.process import ServerProcess
 from tests.harness.servers.versions import in_use
 
@@ -82,6 +82,12 @@ def test_the_capture_user_can_log_in_over_tls(any_server: SqlServer):
         cursor = tls.cursor()
         cursor.execute("SHOW STATUS LIKE 'Ssl_cipher'")
         assert cursor.fetchone()[1] != ""
+
+
+def test_root_can_log_in_to_a_server_that_requires_tls():
+    """Its connections to other servers are not encrypted."""
+    with MariaDbServer(settings={"require-secure-transport": "ON"}) as server:
+        assert server.execute("SHOW STATUS LIKE 'Ssl_cipher'")[0][1] != ""
 
 
 def test_there_are_no_anonymous_users(any_server: SqlServer):
