@@ -26,6 +26,7 @@ from cdc_lib.binlog.framing.damaged_file import (
     hint_of_damage,
     hint_without_beginning,
     restore_or_continue,
+    skip_event,
 )
 from cdc_lib.binlog.framing.file_header import checksum_bytes, gtids_before
 from cdc_lib.binlog.framing.receiver import Bytes
@@ -268,11 +269,12 @@ class ControlEvents:
             unparsed = [t for one in readings for t in one.tables] if len(readings) > 1 else []
             what = "a statement sets the SQL mode that decides which tables it names"
         if any(UNKNOWN in database or self._tables.touches(database, EVERY_TABLE) for database, _ in unparsed):
+            context = self._progress.error_context()
             raise UnknownEvent(
                 f"{what}: {self._shown(statement)!r}",
-                hint="Rewind the cursor after this position, and take a new snapshot of the tables that it changed. Use "
-                "utf8mb4 and one SQL mode in sessions that define tables.",
-                **self._progress.error_context(),
+                hint="Use utf8mb4 and one SQL mode in sessions that define tables. Continue after this event, and take a new "
+                f"snapshot of the tables that it changed (cdc snapshot): {skip_event(context)}.",
+                **context,
             )
 
     def _is_passed(self, kind: int, body: bytes) -> bool:
@@ -292,11 +294,13 @@ class ControlEvents:
         self._refuse_unparsed(statement, written or ())
         touched = self._followed([t for t in written or () if self._tables.touches(*t)])
         if written is None or touched:
+            context = self._progress.error_context()
+            passed = "" if touched else f", and continue after this event: {skip_event(context)}"
             raise UnknownEvent(
                 f"a statement that changed rows without writing them to the binlog: {self._shown(statement)!r}",
-                hint="Set binlog_format=ROW at the source, also in sessions. Then rewind the cursor "
-                "after this position and take a new snapshot of the tables that it changed.",
-                **self._progress.error_context(),
+                hint="Set binlog_format=ROW at the source, also in sessions. Then take a new snapshot of the tables that it "
+                f"changed (cdc snapshot){passed}.",
+                **context,
                 table=", ".join(TableName(*table) for table in touched) or None,
             )
 

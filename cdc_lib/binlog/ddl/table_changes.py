@@ -13,6 +13,7 @@ from cdc_lib.binlog.ddl.history.retyped import respelled
 from cdc_lib.binlog.ddl.history.words import CannotFollow
 from cdc_lib.binlog.ddl.redact import concealed
 from cdc_lib.binlog.ddl.statement import Statement
+from cdc_lib.binlog.framing.damaged_file import skip_event
 from cdc_lib.binlog.framing.scan_progress import ErrorContext
 from cdc_lib.config.shadows import bases
 from cdc_lib.errors import TableReplaced, UnknownEvent
@@ -181,8 +182,8 @@ class TableChanges:
         if fixed := [TableName(*table) for table, how in kept.items() if how == "fixed"]:
             raise UnknownEvent(
                 f"a statement whose effect on rows the binlog does not show: {shown!r}",
-                hint="No snapshot can replace the rows of this table in the lake. Rewind the "
-                "cursor after the statement.",
+                hint="No snapshot can replace the rows of this table in the lake. If they may stay as they are, continue after "
+                f"the statement: {skip_event(context)}.",
                 **context,
                 table=", ".join(fixed),
             )

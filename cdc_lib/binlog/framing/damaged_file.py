@@ -50,6 +50,15 @@ def continue_after(context: Mapping[str, object]) -> str:
     )
 
 
+def skip_event(context: Mapping[str, object]) -> str:
+    """Return how to continue after a single event; ``context`` as for :func:`continue_after`, with its offset."""
+    if not {"source", "file", "offset"} <= context.keys():
+        return "cdc cursor rewind to the position after it"
+    file = context["file"]
+    shown = f"SHOW BINLOG EVENTS IN '{file}' FROM {context['offset']} LIMIT 1"
+    return f"cdc cursor rewind {context['source']} --position {file}:END, where END is its End_log_pos in {shown}"
+
+
 def hint_of_damage(context: Mapping[str, object]) -> str:
     """Return the hint of an error at an event whose bytes are wrong; ``context`` as for :func:`continue_after`."""
     return f"{_AGAIN} {continue_after(context)}" if {"source", "file"} <= context.keys() else _AGAIN

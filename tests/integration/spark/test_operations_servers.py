@@ -28,7 +28,9 @@ class PairShop(Shop):
 
 
 def other_server_after_the_plan(shop):
-    time.sleep(2.1)  # more than the fallback
+    time.sleep(2.1)  # more than the fallback: so a transaction is known to be earlier
+    shop.change(1)
+    shop.runs(1)
     shop.change(2)
     shop.pair.wait("seen.t")
     shop.others.act_before(Pipeline, "drain", shop.lead_to_the_standby)

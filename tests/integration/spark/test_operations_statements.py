@@ -110,7 +110,7 @@ def reset(shop, further=1):
 
 
 def reset_before_the_drain(further):
-    """Return what resets the binlog between plan and drain; the new one is longer than the planned window, or shorter."""
+    """Return what resets the binlog between plan and drain; the new one ends where the planned window starts, or after its end."""
 
     def happens(shop):
         shop.change(next(shop.numbers))
@@ -133,7 +133,7 @@ CONTINUED = ("cdc cursor rewind shop --position {after}", ALL, *DRAINED)
 STOPS = {
     "partition": Stop(
         "a statement whose effect on rows the binlog does not show: …", partition_of_a_shared_table_dropped, DRAIN,
-        nothing, then=SKIPPED,
+        nothing, then=SKIPPED, hint="cdc cursor rewind shop --position ",
     ),
     "other_rows": Stop(
         "a RENAME put another table's rows into a captured table: …", other_rows_renamed, DRAIN, nothing, 0,
@@ -152,12 +152,12 @@ STOPS = {
         "the server's binlog is not the one that the cursor is in: …", reset, "cdc run shop", nothing, then=CONTINUED,
         hint="cdc cursor rewind shop --position {after}",
     ),
+    "reset_to_a_shorter_one": Stop(
+        "the server has no binlog up to the window's end yet", reset_before_the_drain(1), DRAIN, nothing, then=CONTINUED
+    ),
     "reset_before_the_drain": Stop(
         "… was made at …, and the window was planned for another of that name", reset_before_the_drain(4), DRAIN, nothing,
         then=CONTINUED, hint="Plan again",
-    ),
-    "reset_to_a_shorter_one": Stop(
-        "the server has no binlog up to the window's end yet", reset_before_the_drain(0), DRAIN, nothing, then=CONTINUED
     ),
     "purged_gtids": Stop(
         "transactions after the set are no longer in any binlog file: …", gtids_of_before,
@@ -169,6 +169,7 @@ OF_MYSQL = {
         "a statement names a table in characters that its session's character set does not have, or that are not read: …",
         name_in_other_characters, DRAIN, nothing,
         then=("cdc cursor rewind shop --position {after}", "cdc snapshot shop {database}.gr", *DRAINED),
+        hint="cdc cursor rewind shop --position ",
     ),
     "without_gtids": Stop(
         "the file has transactions without GTID events, of a server before MySQL 5.6.5: times are not found in it",
