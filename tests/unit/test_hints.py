@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,17 +23,11 @@ COMMAND = re.compile(r"\bcdc ((?:--\w+ )?[a-z]+(?: [a-z]+){0,2})((?:[^`;,.()]|\.
 AGAIN = re.compile(r"\b(run it|run|tried|try) again\b", re.IGNORECASE)
 
 
-@cache
-def nodes(path):
-    """Every node of a file's syntax tree."""
-    return tuple(ast.walk(ast.parse(path.read_text())))
-
-
 def hints():
     """Every hint of an error, where it is, and the error's class."""
     for room in ("cdc_lib", "spark_jobs", "plugins"):
         for path in sorted((ROOT / room).rglob("*.py")):
-            for node in nodes(path):
+            for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS:
                     texts = [one for word in node.keywords if word.arg == "hint" for one in ast.walk(word.value)]
                     hint = " ".join(str(one.value) for one in texts if isinstance(one, ast.Constant))
@@ -56,8 +49,9 @@ def texts():
     """Every text of the code, docstrings too, and where it is; … for what is filled in."""
     for room in CODE:
         for path in sorted(room.rglob("*.py")):
-            inner = {id(one) for node in nodes(path) if isinstance(node, ast.JoinedStr) for one in node.values}
-            for node in nodes(path):
+            tree = ast.parse(path.read_text())
+            inner = {id(one) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for one in node.values}
+            for node in ast.walk(tree):
                 if isinstance(node, ast.JoinedStr):
                     text = "".join(str(one.value) if isinstance(one, ast.Constant) else "…" for one in node.values)
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
