@@ -52,6 +52,7 @@ CAUSED_ONLY = {
 """The message of each row, the test that causes it, and why nothing does what the row says after this cause."""
 
 NOT_CAUSED = {
+    "a batch was removed while it was looked for": "A collection must run between two reads of one command; a moment later the merge says that a batch has no manifest.",
     "an object has more than … parts of … bytes": "Such an object has more than 78 GiB.",
     "the file cannot be used: it ends in …": "It is a defect of the program: no file is known that causes it.",
     "the server's binlog does not lead from … to …": "A server must lose the end of its binlog and keep the name and the time of the file: a reset or a purge has its own message.",
