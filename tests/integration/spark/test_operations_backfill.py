@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import pytest
 
 import spark_jobs.backfill
-from cdc_lib.backfill.archive import BackfillArchive
 from cdc_lib.store import layout
 from cdc_lib.store.windows import stored_windows
 from spark_jobs.merging.table_merge import ATTEMPTS
@@ -109,8 +108,8 @@ def middle_removed(shop):
     (shop.folder / "middle").mkdir()
 
 
-def removed_while_it_is_looked_for(shop):
-    """Batches before the period hold rows of a transaction that is prepared before and committed in it."""
+def committed_in_the_period(shop):
+    """The batches before the period are removed, which hold the rows of a transaction that is committed in it."""
     xa.prepare(shop.server, shop.database, "'x'", "UPDATE `lines` SET n = 70 WHERE id = 5")
     shop.runs(1)
     until_then = stored_windows(shop.store, "shop")
@@ -118,7 +117,7 @@ def removed_while_it_is_looked_for(shop):
     begin(shop)
     xa.commit(shop.server, "'x'")
     shop.runs(1)
-    shop.others.act_before(BackfillArchive, "_opened", lambda: take_away(shop, *until_then))
+    take_away(shop, *until_then)
 
 
 def after_the_commit(shop):
@@ -182,12 +181,8 @@ STOPS = {
         ),
         hint="cdc batches replay",
     ),
-    "removed_while_it_is_looked_for": Stop(
-        "a batch was removed while it was looked for", removed_while_it_is_looked_for,
-        "cdc backfill shop {database}.lines --since {since}", nothing, then=(), hint="Retry",
-    ),
     "committed_in_the_period": Stop(
-        "the XA transaction … is committed in this time, and its rows are in no batch that is stored", nothing,
+        "the XA transaction … is committed in this time, and its rows are in no batch that is stored", committed_in_the_period,
         "cdc backfill shop {database}.lines --since {since}", after_the_commit,
         then=("cdc backfill shop --since {since}",), hint="Take a --since after its XA COMMIT",
     ),

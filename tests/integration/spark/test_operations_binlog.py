@@ -39,8 +39,7 @@ from tests.harness.stops import Stop, nothing
 
 pytestmark = pytest.mark.timeout(900)
 PAYLOAD = {40}
-WITH_EXTRA_DATA = 30
-"""The event of a compressed transaction; the inserts of MySQL, which have two bytes more before the number of columns."""
+"""The event of a compressed transaction."""
 OF_ZSTD, OF_A_NEWER_RELEASE = b"\2\1\0", b"\2\1\7"
 """The field of a compressed transaction that names its compression."""
 DRAIN = "cdc step drain shop"
@@ -105,17 +104,6 @@ def xa_transaction_that_ends_otherwise(events):
 def wrong_compressed_rows(events):
     at = first(events, INSERTS)
     return replaced(events, at, events[at][:-6] + bytes(6))
-
-
-def without_key(events):
-    """Leave the first column out of the first insert's image: its bit after the number of columns, and its value after the bits of NULLs."""
-    at = first(events, INSERTS)
-    bits = HEADER + 9 + 2 * (events[at][4] == WITH_EXTRA_DATA)
-    event = bytearray(events[at])
-    assert event[bits - 1] == len(("id", "v", "n"))
-    event[bits] &= ~1
-    del event[bits + 2 : bits + 6]
-    return replaced(events, at, bytes(event))
 
 
 def unknown_compression(events):
@@ -202,7 +190,6 @@ def edited_cursor(further):
     return happens
 
 
-RESNAPSHOT = ("cdc snapshot shop shop.orders", *DRAINED)
 CONTINUED = ("cdc cursor rewind shop --position {after}", "cdc snapshot shop '*.*'", *DRAINED)
 RESTORED = ("cdc cursor restore shop --file {folder}/shop-cursors.json", *DRAINED)
 NEXT_FILE = "cdc cursor rewind shop --position {after}, then cdc snapshot shop '*.*'"
@@ -212,10 +199,6 @@ STOPS = {
         "an event type that is not supported: …", edited(incident), DRAIN, nothing, then=CONTINUED, hint=NEXT_FILE
     ),
     "row_image": Stop("a row image is wrong: …", edited(short_image), DRAIN, nothing, then=CONTINUED, hint=NEXT_FILE),
-    "image_without_key": Stop(
-        "a row image without the table's key", edited(without_key), DRAIN, nothing, then=RESNAPSHOT,
-        hint="take a new snapshot of the table",
-    ),
     "cut_in_a_transaction": Stop(
         "a binlog file ends inside a transaction", edited(cut_in_a_transaction), DRAIN, nothing, then=CONTINUED,
         hint=NEXT_FILE,

@@ -31,6 +31,10 @@ FOLLOWED_ELSEWHERE = {
 """The message of each row, and the test that causes it and does what the row says, to equal tables or to what the row promises."""
 
 CAUSED_ONLY = {
+    "a row image without the table's key": (
+        "tests/unit/binlog/test_images.py::test_a_corrupt_row_image_stops_the_window_with_its_position",
+        "The error is made from values: a server writes the key into every image that it writes.",
+    ),
     "a snapshot chunk comes after windows that are already merged": (
         "tests/unit/merge/test_plan.py::test_a_replay_with_a_gap_is_refused",
         "A merge waits while a snapshot is not read to its end, so that no command makes a chunk late: the guard is tested with values.",
@@ -59,6 +63,7 @@ CAUSED_ONLY = {
 """The message of each row, the test that causes it, and why nothing does what the row says after this cause."""
 
 NOT_CAUSED = {
+    "a batch was removed while it was looked for": "A collection must run between two reads of one command; a moment later the merge says that a batch has no manifest.",
     "an object has more than … parts of … bytes": "Such an object has more than 78 GiB.",
     "the file cannot be used: it ends in …": "It is a defect of the program: no file is known that causes it.",
     "the server's binlog does not lead from … to …": "A server must lose the end of its binlog and keep the name and the time of the file: a reset or a purge has its own message.",
