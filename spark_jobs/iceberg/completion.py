@@ -102,7 +102,8 @@ class Completion:
         facts = f"count_if({MISSING}), count_if({MOVED} AND NOT {WHOLE})"
         [(keyless, moved)] = self._sql(f"SELECT {facts} FROM {self._view(CELLS_VIEW)}").collect()
         if keyless:
-            raise _error(self.source_table, "rows lack columns of the key, which took their defaults", rows=keyless)
+            what = "rows lack columns of the key, which took their defaults"
+            raise _error(self.source_table, what, readable=False, rows=keyless)
         timeline = self._filled(self._with_existing())
         if moved:
             timeline = self._with_moves(timeline)
@@ -298,17 +299,24 @@ def refuse_absent(changes: DataFrame, source_table: str) -> None:
         return
     count = changes.where(f"{ABSENT} IS NOT NULL").count()
     if count:
-        raise _error(
-            source_table, "every change of the table is kept as it is, and no existing row has the rest", rows=count
-        )
+        what = "every change of the table is kept as it is, and no existing row has the rest"
+        raise _error(source_table, what, readable=False, rows=count)
 
 
-def _error(source_table: str, what: str, **context: str | int | None) -> MergeError:
+def _error(source_table: str, what: str, *, readable: bool = True, **context: str | int | None) -> MergeError:
+    """Return the error of incomplete rows.
+
+    Args:
+        source_table: their table.
+        what: which rows, and why they stay incomplete.
+        readable: whether a merge could read such rows from the source.
+        context: of the error.
+    """
+    read = "With reselect.mode: auto a merge reads such rows of tables with a key from the source. Otherwise set "
     return MergeError(
         f"the binlog does not contain all columns of some rows: {what}",
-        hint="With reselect.mode: auto a merge reads such rows of tables with a key from the source; else set "
-        "binlog_row_image=FULL and binlog_row_value_options='' there (also in sessions). "
-        f"Then: cdc snapshot {{source}} {TableName.parse(source_table).in_shell}",
+        hint=f"{read if readable else 'Set '}binlog_row_image=FULL and binlog_row_value_options='' at the source, also in "
+        f"sessions. Then: cdc snapshot {{source}} {TableName.parse(source_table).in_shell}",
         table=source_table,
         **context,
     )
