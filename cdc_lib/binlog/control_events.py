@@ -28,7 +28,7 @@ from cdc_lib.binlog.framing.damaged_file import (
     restore_or_continue,
     skip_event,
 )
-from cdc_lib.binlog.framing.file_header import checksum_bytes, gtids_before
+from cdc_lib.binlog.framing.file_header import checksum_bytes, gtids_before, release_of
 from cdc_lib.binlog.framing.receiver import Bytes
 from cdc_lib.binlog.framing.scan_progress import ScanProgress
 from cdc_lib.binlog.rows.mapped_tables import KnownTables, closes_statement
@@ -166,6 +166,7 @@ class ControlEvents:
         """Take the checksum algorithm of the file; table ids begin again."""
         progress = self._progress
         checksum = checksum_bytes(event, **progress.error_context())
+        progress.release = release_of(event, **progress.error_context())[0]
         if progress.state[packets.IN_TRANSACTION]:
             raise DecodeError(
                 "a binlog file ends inside a transaction",

@@ -128,16 +128,25 @@ def checksum_bytes(event: bytes, **context: str | int) -> int:
     Raises:
         DecodeError: the algorithm is unknown, or the event is malformed.
     """
-    version = event[_HEADER + 2 : _HEADER + 52].rstrip(b"\0")
-    numbers = _VERSION.match(version)
-    if numbers is None or len(event) < _HEADER + 57 + 5:
-        raise _wrong("FORMAT_DESCRIPTION", ValueError(f"it is of server version {version[:50]!r}"), **context)
-    release = tuple(map(int, numbers.groups()))
-    if release < ((5, 3, 0) if b"MariaDB" in version else (5, 6, 1)):
+    release, is_mariadb = release_of(event, **context)
+    if release < ((5, 3, 0) if is_mariadb else (5, 6, 1)):
         return 0
     if event[-5] not in (0, 1):
         raise _wrong("FORMAT_DESCRIPTION", ValueError(f"checksum algorithm {event[-5]} is not known"), **context)
     return 4 * event[-5]
+
+
+def release_of(event: bytes, **context: str | int) -> tuple[tuple[int, ...], bool]:
+    """Return the version of the server that wrote a file, from its FORMAT_DESCRIPTION, and whether it is MariaDB.
+
+    Raises:
+        DecodeError: the event is malformed.
+    """
+    version = event[_HEADER + 2 : _HEADER + 52].rstrip(b"\0")
+    numbers = _VERSION.match(version)
+    if numbers is None or len(event) < _HEADER + 57 + 5:
+        raise _wrong("FORMAT_DESCRIPTION", ValueError(f"it is of server version {version[:50]!r}"), **context)
+    return tuple(map(int, numbers.groups())), b"MariaDB" in version
 
 
 def _events(stream: BinlogStream, file: str) -> Iterator[bytes]:

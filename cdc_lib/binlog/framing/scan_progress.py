@@ -70,6 +70,7 @@ class ScanProgress:
         """Start at the window's start."""
         self.window = window
         self.flavor = flavor
+        self.release: tuple[int, ...] = ()  # version of the server that wrote the file; empty until the stream says it
         self.file = window.start.file
         self.state = np.zeros(packets.STATE_SIZE, np.int64)
         self.state[packets.CHECKSUM_BYTES] = 4 if checksum else 0

@@ -90,7 +90,7 @@ class KnownTables:
                 return
             history = self._facts.history
             columns_of = history.schema if history is not None else None
-            layout = parse(body, self._facts.charsets, self._progress.flavor, columns_of)
+            layout = parse(body, self._facts.charsets, self._progress.flavor, columns_of, self._progress.release)
             renames = self._renames[layout.schema.name]
             key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes(), renames)
             if key not in self._by_layout:

@@ -35,7 +35,10 @@ _OLD_TIMESTAMP, _OLD_TIME, _OLD_DATETIME = 7, 11, 12
 
 _INTEGERS = {code: one.width for one in COLUMN_TYPES if one.kind == "int" for code in one.codes}
 _NUMERIC = {*_INTEGERS, _FLOAT, _DOUBLE, _NEWDECIMAL, _YEAR}
-"""Types that have a bit in the row of signs; YEAR has one too, in both servers."""
+"""Types that have a bit in the row of signs; YEAR has one too, but for :data:`_LAST_WITHOUT_YEARS`."""
+_LAST_WITHOUT_YEARS = (8, 0, 15)
+"""The newest MySQL that was seen to write no bit for YEAR; it writes one from 8.0.29 on at the latest
+(github.com/osheroff/mysql-binlog-connector-java/issues/108)."""
 _CHARACTER: dict[Flavor, set[int]] = {
     "mysql": {_VARCHAR, _VAR_STRING, _STRING, _BLOB, _VECTOR},
     "mariadb": {_VARCHAR, _VAR_STRING, _STRING, _BLOB, _GEOMETRY, _BLOB_COMPRESSED, _VARCHAR_COMPRESSED},
@@ -123,7 +126,13 @@ History = Callable[[str, str], TableSchema]
 """Gives the definition that is in force, for events that do not name columns; raises UnknownSchema."""
 
 
-def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor, history: History | None = None) -> TableLayout:
+def parse(
+    body: bytes,
+    charsets: Mapping[int, str],
+    flavor: Flavor,
+    history: History | None = None,
+    release: tuple[int, ...] = (),
+) -> TableLayout:
     """Return the layout that a TABLE_MAP declares.
 
     Args:
@@ -131,6 +140,7 @@ def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor, history: His
         charsets: character set name of each collation number of the server.
         flavor: of the server; the two list character sets of different types.
         history: completes what the event leaves out.
+        release: version of the server that wrote the event; empty if unknown.
 
     Raises:
         UnknownSchema: the event does not name columns, and the history does not know them or does not fit.
@@ -149,7 +159,8 @@ def parse(body: bytes, charsets: Mapping[int, str], flavor: Flavor, history: His
     nulls = read.take((len(types) + 7) // 8)
     optional = dict(_fields(read))
     real = [_real_type(code, meta) for code, meta in zip(types, metas, strict=True)]
-    facts = _OptionalMetadata(real, optional, charsets, _CHARACTER[flavor])
+    without_years = flavor == "mysql" and () < release <= _LAST_WITHOUT_YEARS
+    facts = _OptionalMetadata(real, optional, charsets, _CHARACTER[flavor], without_years=without_years)
     nullable = [bool(nulls[i // 8] >> (i % 8) & 1) for i in range(len(real))]
     known = None if _COLUMN_NAME in optional else _known(database, table, history)
     if known is None:
@@ -271,9 +282,15 @@ class _OptionalMetadata:
     """The optional metadata, column by column."""
 
     def __init__(
-        self, real: list[int], optional: Mapping[int, bytes], charsets: Mapping[int, str], types: set[int]
+        self,
+        real: list[int],
+        optional: Mapping[int, bytes],
+        charsets: Mapping[int, str],
+        types: set[int],
+        *,
+        without_years: bool,
     ) -> None:
-        numeric = [i for i, code in enumerate(real) if code in _NUMERIC]
+        numeric = [i for i, code in enumerate(real) if code in _NUMERIC and not (without_years and code == _YEAR)]
         signs = optional.get(_SIGNEDNESS, b"")
         self.unsigned = {c for n, c in enumerate(numeric) if n // 8 < len(signs) and signs[n // 8] >> (7 - n % 8) & 1}
         character = [i for i, code in enumerate(real) if code in types]
