@@ -65,7 +65,8 @@ def own(charset, sequences):
 
 
 def charsets_of(server):
-    return {row[0] for row in server.execute("SHOW CHARACTER SET")}
+    names = {row[0] for row in server.execute("SHOW CHARACTER SET")}
+    return {"utf8mb3" if name == "utf8" else name for name in names}  # its former name
 
 
 def test_every_character_set_of_the_server_is_read(any_server):
@@ -144,7 +145,7 @@ def test_texts_of_every_collation_are_read(any_server, database, tmp_path):
         else "SELECT FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY ORDER BY 1"
     )
     names = [name for (name,) in found if not name.startswith(("binary", "filename"))]
-    assert len(names) > 280
+    assert len(names) > 260
     start = capture.head()
     tables = {f"t{i}": names[i : i + 200] for i in range(0, len(names), 200)}
     for table, mine in tables.items():
