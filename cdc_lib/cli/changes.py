@@ -8,7 +8,7 @@ import typer
 
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.get import Columns, EveryColumn, chosen, cut_at
-from cdc_lib.cli.lake.reader import key_reader
+from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.rows import Format, RowFormat, print_rows
 
 
@@ -36,9 +36,9 @@ def changes(
         cdc changes shop shop.orders --since-cut 2026-01-31 --until-cut 2026-02-01 --format parquet > orders.parquet
     """
     config = config_of(find(context, source))
-    with key_reader("lake").Lake.open(config) as lake:
+    with lake_reader("read.lake").Lake.open(config) as lake:
         before, after = (lake.at(cut_at(config, which)).table(table_name) for which in (since, until))
         names = chosen(after, columns, every_column=every_column)
-        rows = key_reader("changes").net_changes(before, after, names)
+        rows = lake_reader("read.changes").net_changes(before, after, names)
     last = rows.column_names[-1:]
     print_rows(rows.select([*last, *rows.column_names[:-1]]).to_reader(), Format.JSON if as_json else form)

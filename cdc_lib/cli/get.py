@@ -8,7 +8,7 @@ import typer
 
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
 from cdc_lib.cli.lake.preview import cell, show_rows
-from cdc_lib.cli.lake.reader import key_reader, lake_reader
+from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.config import SourceConfig
 from cdc_lib.model.merge_plan import Cut
@@ -55,9 +55,9 @@ def get(
         cdc get shop shop.orders 42 --versions
     """
     config = config_of(find(context, source))
-    with key_reader("lake").Lake.open(config) as lake:
+    with lake_reader("read.lake").Lake.open(config) as lake:
         reader = lake.table(table_name, cut=cut_at(config, as_of))
-        parts = key_reader("key_text").parse_parts(reader.schema, reader.key, key)
+        parts = lake_reader("read.key_text").parse_parts(reader.schema, reader.key, key)
         names = chosen(reader, columns, every_column=every_column)
         if versions:
             rows = reader.versions(parts, columns=names)
@@ -67,7 +67,7 @@ def get(
     if not rows.num_rows:
         say(f"no row of {table_name} has the key {', '.join(key)}")
         raise typer.Exit(1)
-    shown = lake_reader("catalog").shown(rows)
+    shown = lake_reader("lake.catalog").shown(rows)
     if versions:
         show_rows(shown, as_json=as_json)
     else:
@@ -102,5 +102,5 @@ def cut_at(config: SourceConfig, as_of: str) -> Cut | None:
     """
     if not as_of:
         return None
-    cut: Cut = key_reader("cuts").find_cut(open_store_pipeline(config).store, config.source, as_of)
+    cut: Cut = lake_reader("read.cuts").find_cut(open_store_pipeline(config).store, config.source, as_of)
     return cut

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from cdc_lib.cli.lake.preview import show_rows
-from cdc_lib.cli.lake.reader import key_reader, lake_reader
+from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.errors import ConfigError
 
 SHOWN = 100
@@ -54,6 +54,6 @@ def print_rows(rows: Any, form: Format) -> None:
     if form in (Format.CSV, Format.PARQUET):
         if form is Format.PARQUET and sys.stdout.isatty():
             raise ConfigError("a Parquet file is not for a terminal", hint="Add > rows.parquet to the command.")
-        key_reader("output").write(rows, form.value, sys.stdout.buffer)
+        lake_reader("read.output").write(rows, form.value, sys.stdout.buffer)
         return
-    show_rows(lake_reader("catalog").shown(rows.read_all()), as_json=form is Format.JSON)
+    show_rows(lake_reader("lake.catalog").shown(rows.read_all()), as_json=form is Format.JSON)

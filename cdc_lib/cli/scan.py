@@ -8,7 +8,7 @@ import typer
 
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.get import AsOf, Columns, EveryColumn, WithDeleted, chosen, cut_at
-from cdc_lib.cli.lake.reader import key_reader
+from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.rows import Format, RowFormat, limit_of, print_rows
 
 
@@ -45,9 +45,9 @@ def scan(
     """
     form = Format.JSON if as_json else form
     config = config_of(find(context, source))
-    with key_reader("lake").Lake.open(config) as lake:
+    with lake_reader("read.lake").Lake.open(config) as lake:
         reader = lake.table(table_name, cut=cut_at(config, as_of))
-        parse = key_reader("key_text").parse_key
+        parse = lake_reader("read.key_text").parse_key
         start, stop = (parse(reader.schema, reader.key, text) if text else None for text in (lower, upper))
         rows = reader.scan(
             start, stop, chosen(reader, columns, every_column=every_column),

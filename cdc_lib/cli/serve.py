@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cdc_lib.cli.context import config_of, find, open_store_pipeline, settings
-from cdc_lib.cli.lake.reader import lake_reader, serving
+from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import say
 from cdc_lib.config import SourceConfig, load_sources
 from cdc_lib.errors import ConfigError
@@ -46,9 +46,9 @@ def serve(
     configs = [config_of(find(context, name)) for name in sources] if sources else _all(context)
     if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
         raise ConfigError("serving needs FastAPI and uvicorn", hint='pip install "lakecdc[serve]"')
-    app = serving("app").make_app({one.source: _catalog(one) for one in configs}, token)
+    app = lake_reader("serve.app").make_app({one.source: _catalog(one) for one in configs}, token)
     say(f"serving {', '.join(one.source for one in configs)} at http://{host}:{port}; Ctrl-C ends it")
-    serving("server").run(app, host, port)
+    lake_reader("serve.server").run(app, host, port)
 
 
 def _token(variable: str) -> str:
@@ -68,7 +68,7 @@ def _all(context: typer.Context) -> list[SourceConfig]:
 
 
 def _catalog(config: SourceConfig) -> object:
-    lake = lake_reader("catalog")
+    lake = lake_reader("lake.catalog")
     with lake.translate_errors(config.source):
         catalog = lake.open_catalog(config)
-    return serving("catalog").CutCatalog(config, open_store_pipeline(config).store, catalog)
+    return lake_reader("serve.catalog").CutCatalog(config, open_store_pipeline(config).store, catalog)

@@ -8,7 +8,7 @@ import typer
 
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.get import AsOf, cut_at
-from cdc_lib.cli.lake.reader import key_reader
+from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.rows import Format, RowFormat, print_rows
 
 
@@ -31,7 +31,7 @@ def sql(
         cdc sql shop "SELECT * FROM shop.orders WHERE total >= 100" --as-of 2026-01-31T12:00:00 --format csv
     """
     config = config_of(find(context, source))
-    with key_reader("lake").Lake.open(config) as lake:
+    with lake_reader("read.lake").Lake.open(config) as lake:
         cut = lake.at(cut_at(config, as_of))
-        rows = key_reader("sql").query(query, cut.tables, cut.table)
+        rows = lake_reader("read.sql").query(query, cut.tables, cut.table)
         print_rows(rows, Format.JSON if as_json else form)

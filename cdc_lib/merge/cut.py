@@ -66,11 +66,13 @@ def _gtids_before_stop(plan: MergePlan, batches: Sequence[StoredBatch]) -> str:
     complete = all(one.gtids.complete for one in windows if one.last_time is not None)
     if not plan.gtids.complete or not complete:
         return ""
-    found = plan.gtids.text
+    if not windows:
+        return plan.gtids.text
+    flavor = windows[0].identity.flavor  # one server's, as all of an epoch
+    found = GtidSet.parse(flavor, plan.gtids.text)
     for one in windows:
-        flavor = one.identity.flavor
-        found = str(GtidSet.parse(flavor, found).union(GtidSet.parse(flavor, one.gtid_set)))
-    return found
+        found = found.union(GtidSet.parse(flavor, one.gtid_set))
+    return str(found)
 
 
 def _files_by_table(batches: Sequence[StoredBatch]) -> Mapping[TableName, Sequence[DataFile]]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.read.columns import ReadColumn
+from cdc_lib.read.engine import connect, quoted
 from cdc_lib.read.key_rows import Rows
 from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup, shown
 from cdc_lib.read.table import TableReader
@@ -103,18 +103,16 @@ def _refuse(old: PinnedSnapshot, new: PinnedSnapshot) -> None:
 
 def _compared(removed: pa.Table, added: pa.Table, key: Sequence[str], names: Sequence[str]) -> pa.Table:
     """Return the keys whose rows differ. NaN equals NaN here, and NULL equals NULL."""
-    connection = duckdb.connect(config={"python_enable_replacements": "false", "enable_external_access": "false"})
+    connection = connect()
     connection.execute("SET TimeZone = 'UTC'")
     for name, rows in (("removed", removed), ("added", added)):
         connection.register(name, rows.append_column(CHANGE, pa.repeat(True, rows.num_rows)))
-    same_key = " AND ".join(f"r.{_quoted(one)} IS NOT DISTINCT FROM a.{_quoted(one)}" for one in key)
-    differs = " OR ".join(f"r.{_quoted(one)} IS DISTINCT FROM a.{_quoted(one)}" for one in added.column_names)
+    same_key = " AND ".join(f"r.{quoted(one)} IS NOT DISTINCT FROM a.{quoted(one)}" for one in key)
+    differs = " OR ".join(f"r.{quoted(one)} IS DISTINCT FROM a.{quoted(one)}" for one in added.column_names)
     chosen = ", ".join(
-        f"CASE WHEN a.{CHANGE} THEN a.{_quoted(one)} ELSE r.{_quoted(one)} END AS {_quoted(one)}" for one in names
+        f"CASE WHEN a.{CHANGE} THEN a.{quoted(one)} ELSE r.{quoted(one)} END AS {quoted(one)}" for one in names
     )
-    order = ", ".join(
-        f"CASE WHEN a.{CHANGE} THEN a.{_quoted(one)} ELSE r.{_quoted(one)} END NULLS FIRST" for one in key
-    )
+    order = ", ".join(f"CASE WHEN a.{CHANGE} THEN a.{quoted(one)} ELSE r.{quoted(one)} END NULLS FIRST" for one in key)
     found = connection.sql(
         f"SELECT {chosen + ', ' if chosen else ''}CASE WHEN r.{CHANGE} IS NULL THEN 'insert' WHEN a.{CHANGE} IS NULL THEN 'delete' "
         f"ELSE 'update' END AS {CHANGE} FROM removed r FULL JOIN added a ON {same_key} "
@@ -122,7 +120,3 @@ def _compared(removed: pa.Table, added: pa.Table, key: Sequence[str], names: Seq
     ).to_arrow_table()
     schema = pa.schema([*(added.schema.field(name) for name in names), (CHANGE, pa.string())])
     return found.cast(schema)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

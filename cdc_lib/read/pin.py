@@ -53,12 +53,22 @@ def _snapshot(metadata: TableMetadata, snapshot_id: int | None, name: str) -> Sn
         return metadata.current_snapshot()
     snapshot = metadata.snapshot_by_id(snapshot_id)
     if snapshot is None:
-        raise StoreError(
-            f"snapshot {snapshot_id} of the lake table does not exist any more",
-            hint="Maintenance expired it: choose a later cut, and see maintenance.keep_snapshots_for.",
-            table=name,
-        )
+        raise expired(snapshot_id, name)
     return snapshot
+
+
+def expired(snapshot_id: int, name: str) -> StoreError:
+    """Return the error of a snapshot that is not in a table's metadata.
+
+    Args:
+        snapshot_id: the snapshot.
+        name: of the table.
+    """
+    return StoreError(
+        f"snapshot {snapshot_id} of the lake table does not exist any more",
+        hint="Maintenance expired it: choose a later cut, and see maintenance.keep_snapshots_for.",
+        table=name,
+    )
 
 
 def _schema(metadata: TableMetadata, snapshot_id: int | None, snapshot: Snapshot | None) -> Schema:

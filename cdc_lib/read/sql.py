@@ -18,6 +18,7 @@ from sqlglot.errors import SqlglotError
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.table_name import TableName
+from cdc_lib.read.engine import connect, quoted
 from cdc_lib.read.table import TableReader
 
 _DIALECT = "duckdb"
@@ -51,8 +52,7 @@ def query(sql: str, tables: Iterable[str], open_table: Callable[[str], TableRead
     sources = [_Source(pair, known[pair], count) for pair, count in _named(parsed, known).items()]
     readers = {source.pair: open_table(source.table) for source in sources}
     columns = _columns_used(parsed, {pair: reader.schema for pair, reader in readers.items()})
-    # With its own functions DuckDB could read files and Python's variables.
-    connection = duckdb.connect(config={"python_enable_replacements": "false", "enable_external_access": "false"})
+    connection = connect()
     for source in sources:
         source.make_view(connection, readers[source.pair], columns[source.pair])
     connection.execute("SET lock_configuration = true")
@@ -84,9 +84,9 @@ class _Source:
         rows = reader.rows(columns)
         name = ".".join(self.pair)
         connection.register(name, rows if self.count == 1 else rows.read_all())
-        database, table = map(_quoted, self.pair)
+        database, table = map(quoted, self.pair)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {database}")
-        connection.execute(f"CREATE VIEW {database}.{table} AS SELECT * FROM {_quoted(name)}")
+        connection.execute(f"CREATE VIEW {database}.{table} AS SELECT * FROM {quoted(name)}")
 
 
 def _parsed(sql: str) -> exp.Query:
@@ -151,10 +151,6 @@ def _is_plain(node: exp.Expr) -> bool:
     if isinstance(node, exp.Join):
         return node.args.get("method") is None and node.args.get("using") is None
     return isinstance(node, _PLAIN)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _first_line(error: Exception) -> str:

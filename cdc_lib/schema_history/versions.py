@@ -218,7 +218,7 @@ class Histories:
             history: of the window.
             window: it.
         """
-        dropped = {name: self.versions.tables_of(name, window.start) for name in history.dropped_databases()}
+        dropped = self.versions.tables_of(history.dropped_databases(), window.start)
         entities = chain(history.entities(), *dropped.values())
         known = self.versions.begun_before((one for one in entities if self._may_be_kept(one)), window.stop)
 

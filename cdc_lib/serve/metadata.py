@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdc_lib.errors import StoreError
+from cdc_lib.read.pin import expired
 
 
 def as_of(metadata: dict[str, Any], snapshot_id: int, table: str) -> dict[str, Any]:
@@ -20,11 +20,7 @@ def as_of(metadata: dict[str, Any], snapshot_id: int, table: str) -> dict[str, A
     """
     snapshot = next((one for one in metadata.get("snapshots", ()) if one["snapshot-id"] == snapshot_id), None)
     if snapshot is None:
-        raise StoreError(
-            f"snapshot {snapshot_id} of the lake table does not exist any more",
-            hint="Maintenance expired it: choose a later cut, and see maintenance.keep_snapshots_for.",
-            table=table,
-        )
+        raise expired(snapshot_id, table)
     only: dict[str, Any] = {
         "current-snapshot-id": snapshot_id,
         "snapshots": [snapshot],

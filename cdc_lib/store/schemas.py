@@ -5,7 +5,7 @@ The version at a position is found by keys alone; only its document is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -88,12 +88,18 @@ class SchemaVersions:
                 found[f"{folder}/"] = info.key
         return found
 
-    def tables_of(self, database: str, position: Position) -> list[tuple[str, str]]:
-        """Return (database, table) of each table of a database with a definition at a position, in no order."""
-        prefix = f"{layout.schemas_prefix(self.source, self.epoch)}tables/{front_of_folders(database)}"
-        keys = (key for key in self.newest(position).values() if key.startswith(prefix) and "-lost." not in key)
-        found = (self.load(key) for key in keys)
-        return [(one.database, one.table) for one in found if one is not None and one.database == database]
+    def tables_of(self, databases: Collection[str], position: Position) -> dict[str, list[tuple[str, str]]]:
+        """Return (database, table) of the tables with a definition at a position, by database, in no order; in one listing."""
+        found: dict[str, list[tuple[str, str]]] = {database: [] for database in databases}
+        if not found:
+            return found
+        tables = f"{layout.schemas_prefix(self.source, self.epoch)}tables/"
+        fronts = tuple(f"{tables}{front_of_folders(database)}" for database in found)
+        keys = (key for key in self.newest(position).values() if key.startswith(fronts) and "-lost." not in key)
+        for version in map(self.load, keys):
+            if version is not None and version.database in found:
+                found[version.database].append((version.database, version.table))
+        return found
 
     def _keys(self, database: str, table: str) -> Iterator[str]:
         for info in self.store.list(layout.versions_prefix(self.source, self.epoch, database, table)):

@@ -34,6 +34,8 @@ main()
 
 LOG_SECONDS = 5
 """Longest wait for the end of a task's log. The log of a task that was killed has none."""
+LOCKED = 60
+"""For how long, in seconds, a request is sent again while the database is locked."""
 
 Json = dict[str, Any]
 
@@ -91,7 +93,7 @@ class AirflowStandalone:
             "CORE__LOAD_EXAMPLES": False,
             "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in self.users.items()),
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": self.password_file,
-            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home}/airflow.db",
+            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home}/airflow.db?timeout=60",
             "API__HOST": "127.0.0.1",
             "API__PORT": self.port,
             "API__BASE_URL": self.url,
@@ -195,13 +197,19 @@ class AirflowStandalone:
     def request(self, method: str, path: str, body: Json | None = None) -> Any:
         """Send one request and return the JSON of its answer; ``path`` starts with ``/``.
 
+        While the SQLite database is locked Airflow refuses requests and rolls back what they began: they are sent again.
+
         Raises:
             httpx.HTTPStatusError: the status is an error; the answer's text is added as a note.
         """
         if self._client is None:
             msg = "Airflow is not running"
             raise RuntimeError(msg)
+        deadline = time.monotonic() + LOCKED
         answer = self._client.request(method, path, json=body)
+        while answer.is_server_error and "locked" in answer.text and time.monotonic() < deadline:
+            time.sleep(1)
+            answer = self._client.request(method, path, json=body)
         try:
             answer.raise_for_status()
         except httpx.HTTPStatusError as error:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import yaml
@@ -66,6 +66,15 @@ class Shop:
         for table in ("orders", "`lines`"):
             values = ", ".join(f"({i}, 'v{i}', {i})" for i in range(ROWS))
             self.execute(f"INSERT INTO {table} VALUES {values}")
+
+    @classmethod
+    def on_running_spark(
+        cls, server: SqlServer, database: str, folder: Path, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> Self:
+        """Make a shop whose commands have the password, and run their Spark jobs in this process."""
+        monkeypatch.setenv("WAYS_PASSWORD", server.cdc_password)
+        over_the_running_spark(monkeypatch, lake)
+        return cls(server, database, folder, lake)
 
     def write(self, **changed: Any) -> None:
         """Write the source file, with some sections changed."""

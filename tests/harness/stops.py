@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,23 @@ class Stop:
         self.do(shop)
         for command in self.then:
             _run(shop, command)
+
+
+def follow_all(shop: Shop, stops: Mapping[str, Stop], subtests: pytest.Subtests, *, last_change: int) -> None:
+    """Follow each stop as a test of its own; after one more change the tables equal the source.
+
+    Args:
+        shop: where they happen.
+        stops: by name.
+        subtests: pytest's fixture.
+        last_change: number of the change after them.
+    """
+    for name, stop in stops.items():
+        with subtests.test(name):
+            stop.follow(shop)
+    shop.change(last_change)
+    shop.runs(2)
+    shop.assert_equal()
 
 
 def _run(shop: Shop, command: str, code: int = 0) -> str:

@@ -29,7 +29,7 @@ def preview(
         cdc lake preview shop shop.orders --limit 3
     """
     config = config_of(find(context, source))
-    lake = lake_reader("catalog")
+    lake = lake_reader("lake.catalog")
     rows = lake.shown(lake.preview(config, table_name, limit))
     names = [name for name in rows if every_column or not name.startswith("_")]
     show_rows({name: rows[name] for name in names}, as_json=as_json)

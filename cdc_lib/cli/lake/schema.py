@@ -24,7 +24,7 @@ def schema(
     Example:
         cdc lake schema shop shop.orders
     """
-    found = lake_reader("metadata").columns_of(config_of(find(context, source)), table_name)
+    found = lake_reader("lake.metadata").columns_of(config_of(find(context, source)), table_name)
     if as_json:
         print_json(found)
         return

@@ -27,7 +27,7 @@ def tables(context: typer.Context, source: SourceName, as_json: AsJson = False) 
         else:
             say(f"{source} has no lake tables yet; its first merge makes them")
         return
-    found = lake_reader("metadata").described(config, [one.table for one in cut.tables])
+    found = lake_reader("lake.metadata").described(config, [one.table for one in cut.tables])
     if as_json:
         print_json(found)
         return

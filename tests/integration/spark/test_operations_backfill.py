@@ -12,8 +12,8 @@ from cdc_lib.store import layout
 from cdc_lib.store.windows import stored_windows
 from spark_jobs.merging.table_merge import ATTEMPTS
 from tests.harness import xa
-from tests.harness.shop import Shop, over_the_running_spark
-from tests.harness.stops import Others, Stop, nothing
+from tests.harness.shop import Shop
+from tests.harness.stops import Others, Stop, follow_all, nothing
 
 pytestmark = pytest.mark.timeout(900)
 ORDERS = "cdc backfill shop shop.orders"
@@ -200,9 +200,7 @@ STOPS = {
 
 @pytest.fixture
 def shop(any_server, database, tmp_path, lake, monkeypatch):
-    monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
-    over_the_running_spark(monkeypatch, lake)
-    shop = Shop(any_server, database, tmp_path, lake)
+    shop = Shop.on_running_spark(any_server, database, tmp_path, lake, monkeypatch)
     shop.number, shop.others = 0, Others(monkeypatch)
     shop.runs(2)
     return shop
@@ -210,9 +208,4 @@ def shop(any_server, database, tmp_path, lake, monkeypatch):
 
 def test_what_the_page_says_ends_each_stop_of_a_backfill_and_the_tables_are_equal_afterwards(shop, subtests):
     """Each prints its message; what its row says restores the lake's rows."""
-    for name, stop in STOPS.items():
-        with subtests.test(name):
-            stop.follow(shop)
-    shop.change(19)
-    shop.runs(2)
-    shop.assert_equal()
+    follow_all(shop, STOPS, subtests, last_change=19)

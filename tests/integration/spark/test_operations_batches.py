@@ -10,8 +10,8 @@ from cdc_lib.model.lake_table import MARKER_PROPERTY
 from cdc_lib.store import layout
 from cdc_lib.store.windows import stored_windows
 from tests.harness import xa
-from tests.harness.shop import Shop, over_the_running_spark
-from tests.harness.stops import Stop, nothing
+from tests.harness.shop import Shop
+from tests.harness.stops import Stop, follow_all, nothing
 
 pytestmark = pytest.mark.timeout(900)
 TWICE = ("cdc run shop", "cdc run shop")
@@ -93,18 +93,11 @@ STOPS = {
 
 @pytest.fixture
 def shop(any_server, database, tmp_path, lake, monkeypatch):
-    monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
-    over_the_running_spark(monkeypatch, lake)
-    shop = Shop(any_server, database, tmp_path, lake)
+    shop = Shop.on_running_spark(any_server, database, tmp_path, lake, monkeypatch)
     shop.runs(2)
     return shop
 
 
 def test_what_the_page_says_ends_each_stop_for_want_of_a_batch_and_the_tables_are_equal_afterwards(shop, subtests):
     """Each prints its message; what its row says leads on."""
-    for name, stop in STOPS.items():
-        with subtests.test(name):
-            stop.follow(shop)
-    shop.change(9)
-    shop.runs(2)
-    shop.assert_equal()
+    follow_all(shop, STOPS, subtests, last_change=9)

@@ -33,7 +33,6 @@ from tests.harness.edited_binlogs import (
     replaced,
     with_text,
 )
-from tests.harness.shop import over_the_running_spark
 from tests.harness.shop_binlog import BinlogShop
 from tests.harness.stops import Stop, nothing
 
@@ -268,9 +267,7 @@ def test_what_the_page_says_ends_each_stop_of_the_binlog_and_the_tables_are_equa
 ):
     """Each prints its message with the commands of its hint, which succeed; the next file is read."""
     server, database = (request.getfixturevalue(f"{flavor}_{one}") for one in ("server", "database"))
-    monkeypatch.setenv("WAYS_PASSWORD", server.cdc_password)
-    over_the_running_spark(monkeypatch, lake)
-    shop = BinlogShop(server, database, tmp_path, lake)
+    shop = BinlogShop.on_running_spark(server, database, tmp_path, lake, monkeypatch)
     shop.numbers = count(1)
     shop.runs(2)
     for name, stop in (STOPS | (OF_MYSQL if flavor == "mysql" else OF_MARIADB)).items():

@@ -14,7 +14,7 @@ from cdc_lib.binlog.framing.boundary_scan import LONGEST_STATEMENT
 from cdc_lib.plan.locate import SET_BACK
 from tests.harness.replication import replicated, server_of
 from tests.harness.servers.skew import can_be_wrong, wrong_clock
-from tests.harness.shop import Shop, on_the_page, over_the_running_spark
+from tests.harness.shop import Shop, on_the_page
 
 HOURS = 3600
 pytestmark = pytest.mark.timeout(600)
@@ -35,9 +35,7 @@ def shop_on(tmp_path, lake, monkeypatch):
 
 def shop_of(server, folder, lake, monkeypatch):
     server.execute(f"CREATE DATABASE {lake.database}")
-    monkeypatch.setenv("WAYS_PASSWORD", server.cdc_password)
-    over_the_running_spark(monkeypatch, lake)
-    shop = Shop(server, lake.database, folder, lake)
+    shop = Shop.on_running_spark(server, lake.database, folder, lake, monkeypatch)
     shop.runs(2)
     time.sleep(1.1)  # MariaDB's binlog has whole seconds
     return shop

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.shop import Shop, over_the_running_spark
-from tests.harness.stops import Stop, nothing
+from tests.harness.shop import Shop
+from tests.harness.stops import Stop, follow_all, nothing
 
 pytestmark = pytest.mark.timeout(900)
 PLAIN = "(id INT PRIMARY KEY, v VARCHAR(20), n INT)"
@@ -259,18 +259,11 @@ STOPS = {
 
 @pytest.fixture
 def shop(any_server, database, tmp_path, lake, monkeypatch):
-    monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
-    over_the_running_spark(monkeypatch, lake)
-    shop = MergeShop(any_server, database, tmp_path, lake)
+    shop = MergeShop.on_running_spark(any_server, database, tmp_path, lake, monkeypatch)
     shop.runs(2)
     return shop
 
 
 def test_what_the_page_says_ends_each_stop_of_a_merge_and_the_tables_are_equal_afterwards(shop, subtests):
     """Each prints its message; what its row says ends it."""
-    for name, stop in STOPS.items():
-        with subtests.test(name):
-            stop.follow(shop)
-    shop.change(9)
-    shop.runs(2)
-    shop.assert_equal()
+    follow_all(shop, STOPS, subtests, last_change=9)

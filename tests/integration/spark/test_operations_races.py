@@ -10,8 +10,8 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.verify import run as verify_run
 from spark_jobs.iceberg import lake_table
 from spark_jobs.merging.table_merge import ATTEMPTS, TableMerge
-from tests.harness.shop import Shop, over_the_running_spark
-from tests.harness.stops import Others, Stop, nothing
+from tests.harness.shop import Shop
+from tests.harness.stops import Others, Stop, follow_all, nothing
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -89,9 +89,7 @@ STOPS = {
 
 @pytest.fixture
 def shop(any_server, database, tmp_path, lake, monkeypatch):
-    monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
-    over_the_running_spark(monkeypatch, lake)
-    shop = Shop(any_server, database, tmp_path, lake)
+    shop = Shop.on_running_spark(any_server, database, tmp_path, lake, monkeypatch)
     shop.others = Others(monkeypatch)
     shop.runs(2)
     return shop
@@ -99,12 +97,7 @@ def shop(any_server, database, tmp_path, lake, monkeypatch):
 
 def test_what_the_page_says_ends_each_stop_that_others_cause_and_the_tables_are_equal_afterwards(shop, subtests):
     """Each prints its message, and the command succeeds when nobody interferes."""
-    for name, stop in STOPS.items():
-        with subtests.test(name):
-            stop.follow(shop)
-    shop.change(9)
-    shop.runs(2)
-    shop.assert_equal()
+    follow_all(shop, STOPS, subtests, last_change=9)
 
 
 def test_a_merge_whose_columns_another_merge_renamed_begins_again(shop):

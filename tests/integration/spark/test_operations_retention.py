@@ -8,7 +8,7 @@ import re
 import pytest
 
 from cdc_lib.store.windows import stored_windows
-from tests.harness.shop import PAGE, ROWS, Shop, on_the_page, over_the_running_spark
+from tests.harness.shop import PAGE, ROWS, Shop, on_the_page
 
 pytestmark = pytest.mark.timeout(600)
 KEPT = "binlog_expire_logs_seconds"
@@ -18,9 +18,7 @@ KEPT = "binlog_expire_logs_seconds"
 def shop(any_server, database, tmp_path, lake, monkeypatch):
     """A merged shop, on a server that keeps its binlog files for two hours."""
     ((before,),) = any_server.execute(f"SELECT @@GLOBAL.{KEPT}")
-    monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
-    over_the_running_spark(monkeypatch, lake)
-    shop = Shop(any_server, database, tmp_path, lake)
+    shop = Shop.on_running_spark(any_server, database, tmp_path, lake, monkeypatch)
     shop.runs(2)
     if any_server.variable("slave_connections_needed_for_purge"):
         any_server.execute("SET GLOBAL slave_connections_needed_for_purge = 0")
@@ -134,9 +132,7 @@ def test_the_lag_of_the_lake_is_unknown_until_its_first_cut_and_counts_what_is_d
     any_server, database, tmp_path, lake, monkeypatch
 ):
     """``cdc status`` at each step of the first run, and of a drain without a merge."""
-    monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
-    over_the_running_spark(monkeypatch, lake)
-    shop = Shop(any_server, database, tmp_path, lake)
+    shop = Shop.on_running_spark(any_server, database, tmp_path, lake, monkeypatch)
 
     def lag():
         (status,) = json.loads(shop.cdc("cdc status shop --json"))

@@ -10,8 +10,8 @@ import pytest
 from cdc_lib.mysql import watermark
 from cdc_lib.pipeline import Pipeline
 from tests.harness.replication import replicated
-from tests.harness.shop import Shop, over_the_running_spark
-from tests.harness.stops import Others, Stop, nothing
+from tests.harness.shop import Shop
+from tests.harness.stops import Others, Stop, follow_all, nothing
 from tests.harness.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.timeout(600)
@@ -100,9 +100,7 @@ def test_what_the_page_says_ends_each_stop_of_another_server_and_the_tables_are_
         pair.primary.execute("CREATE DATABASE seen")
         pair.primary.execute("CREATE TABLE seen.t (id INT PRIMARY KEY, v INT)")
         pair.primary.execute(f"CREATE DATABASE {lake.database}")
-        monkeypatch.setenv("WAYS_PASSWORD", pair.primary.cdc_password)
-        over_the_running_spark(monkeypatch, lake)
-        shop = PairShop(pair.primary, lake.database, tmp_path, lake)
+        shop = PairShop.on_running_spark(pair.primary, lake.database, tmp_path, lake, monkeypatch)
         shop.pair, shop.proxy, shop.others = pair, proxy, Others(monkeypatch)
         shop.primary = f"{pair.primary.host}:{pair.primary.port}"
         shop.write(
@@ -111,21 +109,14 @@ def test_what_the_page_says_ends_each_stop_of_another_server_and_the_tables_are_
             failover={"attempts": 1, "fallback_interval": "1s"},
         )
         shop.runs(2)
-        for name, stop in STOPS.items():
-            with subtests.test(name):
-                stop.follow(shop)
-        shop.change(9)
-        shop.runs(2)
-        shop.assert_equal()
+        follow_all(shop, STOPS, subtests, last_change=9)
 
 
 def test_a_commit_that_waits_for_a_replica_is_ended_by_the_statement_in_the_hint(
     mysql_server, mysql_database, tmp_path, lake, monkeypatch
 ):
     """A snapshot waits for transactions that the binlog has: its request ends with the message, and the next one succeeds."""
-    monkeypatch.setenv("WAYS_PASSWORD", mysql_server.cdc_password)
-    over_the_running_spark(monkeypatch, lake)
-    shop = Shop(mysql_server, mysql_database, tmp_path, lake)
+    shop = Shop.on_running_spark(mysql_server, mysql_database, tmp_path, lake, monkeypatch)
     shop.others = Others(monkeypatch)
     shop.runs(2)
     try:

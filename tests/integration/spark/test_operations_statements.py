@@ -10,7 +10,6 @@ import pytest
 
 from cdc_lib.pipeline import Pipeline
 from tests.harness.edited_binlogs import GTIDS, edit_file
-from tests.harness.shop import over_the_running_spark
 from tests.harness.shop_binlog import BinlogShop
 from tests.harness.stops import Others, Stop, nothing
 
@@ -215,9 +214,7 @@ def test_what_the_page_says_ends_each_stop_of_a_statement_and_the_tables_are_equ
 ):
     """Each prints its message; the binlog is read on, and tables are read again where the row says so."""
     server, database = (request.getfixturevalue(f"{flavor}_{one}") for one in ("server", "database"))
-    monkeypatch.setenv("WAYS_PASSWORD", server.cdc_password)
-    over_the_running_spark(monkeypatch, lake)
-    shop = BinlogShop(server, database, tmp_path, lake)
+    shop = BinlogShop.on_running_spark(server, database, tmp_path, lake, monkeypatch)
     shop.others, shop.numbers = Others(monkeypatch), count(1)
     for statement in TABLES:
         shop.execute(statement)

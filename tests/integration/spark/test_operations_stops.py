@@ -13,8 +13,8 @@ from cdc_lib.consumers import subscribe_to
 from cdc_lib.model.column_rename import RENAMES_PROPERTY
 from cdc_lib.model.lake_table import MODE_PROPERTY
 from cdc_lib.store.windows import stored_windows
-from tests.harness.shop import Shop, over_the_running_spark
-from tests.harness.stops import Stop, nothing
+from tests.harness.shop import Shop
+from tests.harness.stops import Stop, follow_all, nothing
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -223,15 +223,8 @@ def test_what_the_page_says_ends_each_stop_and_the_tables_are_equal_afterwards(
 ):
     """Each prints its message with its exit status; the commands that follow succeed."""
     server, database = (request.getfixturevalue(f"{flavor}_{one}") for one in ("server", "database"))
-    monkeypatch.setenv("WAYS_PASSWORD", server.cdc_password)
-    over_the_running_spark(monkeypatch, lake)
     server.execute("CREATE TABLE orders_2 (id INT PRIMARY KEY)", database=database)
     server.execute("INSERT INTO orders_2 VALUES (1)", database=database)
-    shop = Shop(server, database, tmp_path, lake)
+    shop = Shop.on_running_spark(server, database, tmp_path, lake, monkeypatch)
     shop.runs(2)
-    for name, stop in STOPS.items():
-        with subtests.test(name):
-            stop.follow(shop)
-    shop.change(9)
-    shop.runs(2)
-    shop.assert_equal()
+    follow_all(shop, STOPS, subtests, last_change=9)

@@ -26,7 +26,7 @@ from cdc_lib.store import layout
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows
 from tests.harness.replication import replicated
-from tests.harness.shop import PAGE, Shop, on_the_page, over_the_running_spark
+from tests.harness.shop import PAGE, Shop, on_the_page
 
 
 @pytest.fixture
@@ -39,9 +39,7 @@ def any_server(request):
 @pytest.fixture
 def shop(any_server, database, tmp_path, lake, monkeypatch):
     """A merged shop, whose lake has one change after its snapshot."""
-    monkeypatch.setenv("WAYS_PASSWORD", any_server.cdc_password)
-    over_the_running_spark(monkeypatch, lake)
-    shop = Shop(any_server, database, tmp_path, lake)
+    shop = Shop.on_running_spark(any_server, database, tmp_path, lake, monkeypatch)
     shop.runs(2)
     shop.change(1)
     shop.runs(1)
@@ -535,9 +533,7 @@ def with_standby(tmp_path, lake, monkeypatch):
             pair.primary.execute("CREATE DATABASE seen")
             pair.primary.execute("CREATE TABLE seen.t (id INT PRIMARY KEY, v INT)")
             pair.primary.execute(f"CREATE DATABASE {lake.database}")
-            monkeypatch.setenv("WAYS_PASSWORD", pair.primary.cdc_password)
-            over_the_running_spark(monkeypatch, lake)
-            shop = Shop(pair.primary, lake.database, tmp_path, lake)
+            shop = Shop.on_running_spark(pair.primary, lake.database, tmp_path, lake, monkeypatch)
             standby = {"host": pair.standby.host, "port": pair.standby.port}
             shop.write(standbys=[standby], failover={"attempts": 1, "fallback_interval": "1s"})
             shop.runs(2)

@@ -102,7 +102,7 @@ def test_an_insert_that_lacks_a_default_stops_the_table_unless_a_later_change_gi
 
 
 def test_an_insert_whose_key_is_a_default_stops_the_table(capture, lake):
-    """Neither NULL nor another row's key stands for it."""
+    """Neither NULL nor another row's key replaces it."""
     capture.execute("CREATE TABLE r (id INT NOT NULL DEFAULT 7 PRIMARY KEY, b INT)")
     in_session(
         capture,

@@ -82,7 +82,7 @@ def test_the_last_statement_that_removed_rows_applies(writer, statements, droppe
     ],
 )
 def test_the_policy_decides_which_statements_remove_rows(writer, policy, statements, before, kept, resets):
-    """A table that is created again begins without the rows of before, whatever was kept."""
+    """A table that is created again begins without the earlier rows, also those that were kept."""
     found = statement_effects(ORDERS.name, manifests(writer, *statements), None, Marker(), policy)
     assert (found.before, found.kept) == (before and point(before), tuple(map(point, kept)))
     assert [one.offset for one in found.resets] == resets

@@ -7,7 +7,7 @@ need it: a table without rows costs nothing, and a statement that is not underst
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -83,6 +83,7 @@ class WindowHistory:
         self._numbers: dict[Entity, list[int]] = {}  # which of these a table or database is in
         self._named: list[list[Entity]] = []  # by number, what a statement names
         self._drops: dict[str, list[int]] = {}  # which of these drop a database
+        self._tables: dict[str, list[Entity]] = {}  # of a database, those that a statement names
         self._states: dict[Entity, list[tuple[Position, State]]] = {}
         self._done: dict[Entity, int] = {}
 
@@ -115,7 +116,7 @@ class WindowHistory:
         self._index()
         return dict.fromkeys(entity for named in self._named[self._first_own :] for entity in named)
 
-    def dropped_databases(self) -> Iterable[str]:
+    def dropped_databases(self) -> Collection[str]:
         """Return the databases that the window's own statements drop or replace, each once."""
         self._index()
         return [name for name, numbers in self._drops.items() if numbers[-1] >= self._first_own]
@@ -143,8 +144,9 @@ class WindowHistory:
         dropped = [one[0] for one in named if not one[1] and number in self._drops.get(one[0], ())]
         if not dropped:
             return named
-        made = {one for one, numbers in self._numbers.items() if one[1] and one[0] in dropped and numbers[0] < number}
-        there = {*made, *chain.from_iterable(tables.get(database, ()) for database in dropped)}
+        made = chain.from_iterable(self._tables.get(database, ()) for database in dropped)
+        known = chain.from_iterable(tables.get(database, ()) for database in dropped)
+        there = {*(one for one in made if self._numbers[one][0] < number), *known}
         return [*named, *(one for one in sorted(there) if self._after(one, number) is not None)]
 
     def is_temporary(self, entity: Entity) -> bool:
@@ -177,6 +179,8 @@ class WindowHistory:
             found = touched(statement, fold=self._rules.fold)
             self._named.append(found)
             for one in found:
+                if one[1] and one not in self._numbers:
+                    self._tables.setdefault(one[0], []).append(one)
                 self._numbers.setdefault(one, []).append(number)
             for database in (one[0] for one in found if not one[1] and _drops(statement)):
                 self._drops.setdefault(database, []).append(number)

@@ -152,8 +152,8 @@ def test_a_dropped_database_ends_its_tables():
     """Those known before the window and those that the statements before the DROP make, each if it is there."""
     one = known(gap=[(position(600), Statement("CREATE TABLE early (id INT)", "db"))])
     one.took(1100, "CREATE TABLE here (id INT)")
-    one.took(1200, "CREATE TABLE gone (id INT)")
-    one.took(1300, "DROP TABLE gone")
+    one.took(1200, "CREATE TABLE removed (id INT)")
+    one.took(1300, "DROP TABLE removed")
     one.took(1400, "CREATE TABLE elsewhere.t (id INT)")
     one.took(1500, "DROP DATABASE db")
     one.took(1600, "CREATE TABLE db.after (id INT)")
