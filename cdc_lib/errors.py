@@ -9,6 +9,7 @@ CdcError
 │   ├── TableUnreadable          the server refuses to read one table, and answers for the others
 │   ├── BinlogIncomplete         transactions are missing from a binlog file of the server
 │   ├── UnsupportedServer        a version, setting or privilege that cannot be worked with
+│   ├── ReplicatedChangesNotLogged  the binlog lacks changes that the server replicates
 │   └── ServerChanged           another server answers than the one the cursor belongs to
 ├── DecodeError                  bytes of the binlog that are not understood
 │   ├── UnknownEvent             an event type that is not read yet
@@ -178,6 +179,12 @@ class UnsupportedServer(SourceError):
     """The server's version, settings or privileges cannot be worked with."""
 
     code = "unsupported_server"
+
+
+class ReplicatedChangesNotLogged(SourceError):
+    """The binlog of the server lacks changes that it replicates from another one."""
+
+    code = "replicated_changes_not_logged"
 
 
 class ServerChanged(SourceError):

@@ -36,6 +36,7 @@ from cdc_lib.model.window import DrainUnit, SnapshotTask, Window
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.foreign_keys import cascades_of
 from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.planned_server import refuse_unlogged
 from cdc_lib.mysql.preflight import judge
 from cdc_lib.mysql.server_facts import ServerFacts, facts_of, read_charsets, read_facts
 from cdc_lib.mysql.xa_recover import facts_without_prepared, wait_for_decisions
@@ -204,6 +205,7 @@ class Pipeline:
                 log.warning("%s: %s. %s", self.config.source, one.what, one.hint)
         finally:
             connection.close()
+        refuse_unlogged(facts, self.config.source)
         errors = [finding for finding in (*judge(facts), *found) if finding.level == "error"]
         if errors:
             raise UnsupportedServer(

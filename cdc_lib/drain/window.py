@@ -25,7 +25,8 @@ from cdc_lib.model.window import Window
 from cdc_lib.mysql.connection import Session, connect
 from cdc_lib.mysql.foreign_keys import cascades_of, logs_cascades
 from cdc_lib.mysql.information_schema import InformationSchema
-from cdc_lib.mysql.server_facts import ServerFacts, facts_of_planned, read_charsets
+from cdc_lib.mysql.planned_server import facts_of_planned
+from cdc_lib.mysql.server_facts import ServerFacts, read_charsets
 from cdc_lib.ports import ObjectStore
 from cdc_lib.schema_history.versions import Histories
 from cdc_lib.store import layout

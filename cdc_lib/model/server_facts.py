@@ -20,6 +20,7 @@ class ServerState:
         gtid_purged: executed GTIDs that are in no binlog file.
         file_time: when the file of the cursor's position was created; None if the server has no file of that name.
         oldest_time: when the oldest file was created; None without files.
+        logs_replicated: whether the binlog has the changes that the server replicates.
     """
 
     identity: ServerIdentity
@@ -29,3 +30,4 @@ class ServerState:
     gtid_purged: str
     file_time: datetime | None
     oldest_time: datetime | None
+    logs_replicated: bool = True

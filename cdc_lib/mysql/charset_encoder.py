@@ -8,7 +8,7 @@ import pymysql
 
 from cdc_lib.errors import SourceError
 from cdc_lib.mysql.connection import Session
-from cdc_lib.mysql.server_facts import rows_of
+from cdc_lib.mysql.statements import rows_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pymysql
 from cdc_lib.config import Credentials, ServerConfig
 from cdc_lib.model.finding import Finding
 from cdc_lib.mysql.connection import connect, translated
-from cdc_lib.mysql.server_facts import rows_of
+from cdc_lib.mysql.statements import rows_of
 
 TOLERATED = timedelta(seconds=30)
 

@@ -15,7 +15,8 @@ from cdc_lib.model import lexer
 from cdc_lib.model.cascades import Cascades, ForeignKey, TableName
 from cdc_lib.model.lexer import quoted
 from cdc_lib.mysql.connection import Session, translated
-from cdc_lib.mysql.server_facts import ServerFacts, rows_of
+from cdc_lib.mysql.server_facts import ServerFacts
+from cdc_lib.mysql.statements import rows_of
 
 _LOGS_CASCADES = (9, 6)
 """From this MySQL on, the server and not the storage engine applies foreign keys, unless a start option says otherwise."""

@@ -13,7 +13,7 @@ from pymysql.connections import Connection
 from cdc_lib.errors import SourceError
 from cdc_lib.model.finding import Finding
 from cdc_lib.mysql.connection import translated
-from cdc_lib.mysql.server_facts import rows_of
+from cdc_lib.mysql.statements import rows_of
 
 _LINE = re.compile(r"^(?P<kind>GRANT|REVOKE) (?P<privileges>.+?) ON (?P<scope>\S.*?) (?:TO|FROM) ", re.DOTALL)
 _SCOPE = re.compile(r"^(?:\*|`(?P<database>(?:[^`]|``)+)`)\.(?:\*|`(?P<table>(?:[^`]|``)+)`)$")

@@ -17,8 +17,8 @@ from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.schema_version import Key, row_key
 from cdc_lib.model.table_name import TableName
 from cdc_lib.mysql.connection import translated
-from cdc_lib.mysql.server_facts import rows_of
 from cdc_lib.mysql.show_index import unique_keys
+from cdc_lib.mysql.statements import rows_of
 
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 

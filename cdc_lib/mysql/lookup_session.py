@@ -11,7 +11,8 @@ from cdc_lib.errors import ServerChanged, SourceError, SourceUnavailable
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.mysql.connection import Session, connect, translated
-from cdc_lib.mysql.server_facts import ServerFacts, read_facts, read_identity, rows_of
+from cdc_lib.mysql.server_facts import ServerFacts, read_facts, read_identity
+from cdc_lib.mysql.statements import rows_of
 from cdc_lib.mysql.watermark import low_watermark
 
 PATIENCE = 10.0

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cdc_lib.model.finding import Finding, Level
 from cdc_lib.mysql.binlog_retention import binlog_expiry, lengthen
+from cdc_lib.mysql.planned_server import log_updates_variable, unlogged_of
 from cdc_lib.mysql.server_facts import ServerFacts
 
 _MYSQL_OLDEST = (8, 0, 1)
@@ -39,6 +40,7 @@ def judge(facts: ServerFacts) -> Iterator[Finding]:
             "error", "encrypt_binlog is ON: encrypted binlogs are not read", "Restart it with encrypt_binlog=OFF."
         )
     yield from _row_image(facts, persist)
+    yield from _replicated(facts)
     yield from _retention(facts)
 
 
@@ -75,6 +77,20 @@ def _row_image(facts: ServerFacts, persist: str) -> Iterator[Finding]:
         what = "binlog_row_value_options is set: JSON documents come as differences"
         more = "" if image == "FULL" else f", which cannot be applied where {image} leaves out the document"
         yield Finding(level, what + more, "" if image == "FULL" else hint)
+
+
+def _replicated(facts: ServerFacts) -> Iterator[Finding]:
+    if facts.logs_replicated:
+        return
+    if (unlogged := unlogged_of(facts)) is not None:
+        yield Finding("error", *unlogged)
+        return
+    name = log_updates_variable(facts)
+    yield Finding(
+        "warning",
+        f"{name} is OFF: the source stops when this server becomes a replica, and cannot continue here after a failover",
+        f"Put {name} = ON into the server's configuration file, and restart it, unless it never replicates from another one.",
+    )
 
 
 def _retention(facts: ServerFacts) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ import pymysql
 from cdc_lib.config import Credentials, ServerConfig
 from cdc_lib.mysql.connection import Session, connect, translated
 from cdc_lib.mysql.pymysql_private import set_read_timeout
-from cdc_lib.mysql.server_facts import rows_of
+from cdc_lib.mysql.statements import rows_of
 
 PATIENCE_SECONDS = 24 * 3600
 """Read timeout of one statement: the checksum of a table without a key is a single statement."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,17 +11,20 @@ import pymysql
 from pymysql.connections import Connection
 
 from cdc_lib.config import Credentials, ServerConfig
-from cdc_lib.errors import ServerChanged, SourceError, UnsupportedServer
+from cdc_lib.errors import SourceError, UnsupportedServer
 from cdc_lib.model.charset import charset_name
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.mysql.connection import answering, connect, translated
+from cdc_lib.mysql.replica_status import is_replica, logs_replicated
+from cdc_lib.mysql.statements import rows_of
 
 _VARIABLES = (
     "version", "server_uuid", "server_id", "gtid_domain_id", "log_bin", "binlog_format", "binlog_row_image",
     "binlog_row_metadata", "binlog_checksum", "gtid_mode", "binlog_expire_logs_seconds", "expire_logs_days",
     "binlog_row_value_options", "lower_case_table_names", "encrypt_binlog",
     "innodb_native_foreign_keys", "binlog_expire_logs_auto_purge", "max_binlog_total_size", "binlog_space_limit",
+    "log_replica_updates", "log_slave_updates", "gtid_slave_pos", "wsrep_on",
 )  # fmt: skip
 
 
@@ -38,6 +41,7 @@ class ServerFacts:
         files: binlog files and their sizes in bytes, oldest first.
         gtid_purged: executed GTIDs that no binlog file contains any more; MySQL only, else empty.
         clock: the server's time (UTC), read before the end of the binlog.
+        replicates: whether the server is a replica; False if it logs what it replicates, None if this user may not see it.
     """
 
     identity: ServerIdentity
@@ -48,6 +52,7 @@ class ServerFacts:
     files: tuple[tuple[str, int], ...]
     gtid_purged: str = ""
     clock: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+    replicates: bool | None = False
 
     @property
     def checksum(self) -> bool:
@@ -58,6 +63,11 @@ class ServerFacts:
     def gtids_on(self) -> bool:
         """Whether every new transaction has a GTID."""
         return self.identity.flavor == "mariadb" or self.variables.get("gtid_mode", "OFF").upper() == "ON"
+
+    @property
+    def logs_replicated(self) -> bool:
+        """Whether the binlog has the changes that the server replicates from another one."""
+        return logs_replicated(self.variables)
 
     @property
     def names_columns(self) -> bool:
@@ -100,6 +110,8 @@ def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts
         purged = (
             "" if mariadb else str(rows_of(connection, "SELECT @@GLOBAL.gtid_purged")[0][0] or "").replace("\n", "")
         )
+        # Read before the end of the binlog, too: a replica that is configured later has replicated nothing up to there.
+        replicates = False if logs_replicated(variables) else is_replica(connection, version, variables)
         binlog_end, gtid_set = _binlog_end(connection, version, mariadb=mariadb)
         files = (
             tuple((str(row[0]), int(row[1])) for row in rows_of(connection, "SHOW BINARY LOGS")) if binlog_end else ()
@@ -107,7 +119,7 @@ def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts
     except pymysql.MySQLError as error:
         raise translated(error, server) from error
     identity = _identity(variables, server)
-    return ServerFacts(identity, version, variables, binlog_end, gtid_set, files, purged, clock)
+    return ServerFacts(identity, version, variables, binlog_end, gtid_set, files, purged, clock, replicates)
 
 
 def read_identity(connection: Connection[Any], server: ServerConfig) -> ServerIdentity:
@@ -132,17 +144,6 @@ def _identity(variables: Mapping[str, str], server: ServerConfig) -> ServerIdent
         host=server.host,
         port=server.port,
     )
-
-
-def rows_of(connection: Connection[Any], sql: str, arguments: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
-    """Run one statement and return all of its rows.
-
-    Raises:
-        SourceUnavailable: the connection broke.
-    """
-    with answering(connection), connection.cursor() as cursor:
-        cursor.execute(sql, arguments)
-        return list(cursor.fetchall())
 
 
 def read_variables(connection: Connection[Any]) -> dict[str, str]:
@@ -219,21 +220,3 @@ def read_charsets(connection: Connection[Any]) -> dict[int, str]:
     table = "COLLATION_CHARACTER_SET_APPLICABILITY" if numbered else "COLLATIONS"
     rows = rows_of(connection, f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table}")  # constants
     return {int(number): charset_name(str(name)) for number, name in rows if number is not None and name is not None}
-
-
-def facts_of_planned(
-    connection: Connection[Any], server: ServerConfig, identity: ServerIdentity, source: str
-) -> ServerFacts:
-    """Return the facts of the server, which must be the one that the work was planned for.
-
-    Raises:
-        ServerChanged: another server answers.
-    """
-    facts = read_facts(connection, server)
-    if not facts.identity.is_same_server(identity):
-        raise ServerChanged(
-            f"the work was planned for {identity}, but {facts.identity} answers",
-            hint="Point the source file at the former server, or start a new source with a snapshot.",
-            source=source,
-        )
-    return facts

@@ -18,8 +18,8 @@ from cdc_lib.model.schema_version import Definition
 from cdc_lib.model.table_name import TableName
 from cdc_lib.mysql.connection import translated
 from cdc_lib.mysql.information_schema import InformationSchema
-from cdc_lib.mysql.server_facts import rows_of
 from cdc_lib.mysql.show_index import unique_keys
+from cdc_lib.mysql.statements import rows_of
 
 
 class Definitions:

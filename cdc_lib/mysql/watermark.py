@@ -20,7 +20,8 @@ from pymysql.connections import Connection
 
 from cdc_lib.errors import SourceError, SourceUnavailable
 from cdc_lib.model.position import Position
-from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end, rows_of
+from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
+from cdc_lib.mysql.statements import rows_of
 
 SETTLE_SECONDS = 3.0
 _WAIT_SECONDS = 60

@@ -18,7 +18,8 @@ from cdc_lib.model.finding import Finding
 from cdc_lib.model.xa import xid_text
 from cdc_lib.mysql.connection import connect, translated
 from cdc_lib.mysql.grants import account_of
-from cdc_lib.mysql.server_facts import ServerFacts, read_facts, rows_of
+from cdc_lib.mysql.server_facts import ServerFacts, read_facts
+from cdc_lib.mysql.statements import rows_of
 
 WAIT_SECONDS = 10.0
 """How long a transaction manager gets to commit or roll back what is prepared."""

@@ -12,7 +12,13 @@ from datetime import timedelta
 from typing import Literal
 
 from cdc_lib.binlog.framing.damaged_file import continue_in
-from cdc_lib.errors import PositionNotFound, PositionPurged, ServerChanged, SourceError
+from cdc_lib.errors import (
+    PositionNotFound,
+    PositionPurged,
+    ReplicatedChangesNotLogged,
+    ServerChanged,
+    SourceError,
+)
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.gtid import GtidSet
@@ -130,8 +136,17 @@ def _at_another_binlog(cursor: Cursor, server: ServerState, fault: str) -> Refus
 
 
 def _at_another_server(cursor: Cursor, server: ServerState, rules: FailoverRules) -> Decision:
-    lost = _lost_transactions(cursor, server)
     what = f"{server.identity} answers instead of {cursor.identity}"
+    if not server.logs_replicated:
+        return Refuse(
+            ReplicatedChangesNotLogged(
+                f"{what}, and its binlog lacks the changes that it replicated",
+                hint="It ran with log_replica_updates=OFF (log_slave_updates). Fail over to a server with ON; or set it to ON here, "
+                f"restart the server, and read all tables again. {_continue(cursor, server)}.",
+                **_context(cursor, server),
+            )
+        )
+    lost = _lost_transactions(cursor, server)
     if isinstance(lost, Refuse):
         return lost
     if lost is not None and not lost:

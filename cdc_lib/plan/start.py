@@ -20,6 +20,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.results import LocatedPosition
 from cdc_lib.model.server_facts import ServerState
 from cdc_lib.mysql.connection import can_be_reached
+from cdc_lib.mysql.planned_server import refuse_unlogged
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.locate import BinlogSearch, shortened
 from cdc_lib.plan.resume import ByGtid, FailoverRules, Fallback, Refuse, Resume, decide
@@ -139,7 +140,9 @@ class Starter:
             ServerChanged: another server answers, and the cursor cannot continue there.
             PositionPurged: the server no longer has what comes next.
             PositionNotFound: its binlog is not the one that the cursor is in.
+            ReplicatedChangesNotLogged: its binlog lacks changes that it replicates.
         """
+        refuse_unlogged(self.facts, cursor.source)
         rules, state = self._rules, self._state(cursor)
         if not isinstance(decide(cursor, state, rules), Resume):
             cursor = acknowledged(cursor)
@@ -162,7 +165,9 @@ class Starter:
             ServerChanged: another server answers.
             PositionPurged: the server no longer has what comes next.
             PositionNotFound: its binlog is not the one that the cursor is in.
+            ReplicatedChangesNotLogged: its binlog lacks changes that it replicates.
         """
+        refuse_unlogged(self.facts, cursor.source)
         decision = decide(cursor, self._state(cursor), self._rules)
         if isinstance(decision, Refuse):
             raise decision.error
@@ -242,6 +247,7 @@ class Starter:
             purged,
             search.header_of(cursor.position.file).time if has_file else None,
             None if has_file or not names else search.header_of(names[0]).time,
+            facts.logs_replicated,
         )
 
 

@@ -35,7 +35,8 @@ from cdc_lib.model.window import SnapshotTask
 from cdc_lib.mysql.binlog_stream import query
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
-from cdc_lib.mysql.server_facts import ServerFacts, facts_of_planned, read_binlog_end
+from cdc_lib.mysql.planned_server import facts_of_planned
+from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
 from cdc_lib.mysql.watermark import low_watermark
 from cdc_lib.ports import ObjectStore
 from cdc_lib.snapshot import chunks

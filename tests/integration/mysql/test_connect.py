@@ -7,7 +7,7 @@ import pytest
 from cdc_lib.config import Credentials, ServerConfig
 from cdc_lib.errors import UnsupportedServer
 from cdc_lib.mysql.connection import connect
-from cdc_lib.mysql.server_facts import rows_of
+from cdc_lib.mysql.statements import rows_of
 
 
 def cipher(server, **tls):

@@ -13,7 +13,8 @@ from cdc_lib.model.position import Position
 from cdc_lib.mysql import rds_iam
 from cdc_lib.mysql.binlog_stream import binlog_dump
 from cdc_lib.mysql.connection import connect
-from cdc_lib.mysql.server_facts import facts_of, rows_of
+from cdc_lib.mysql.server_facts import facts_of
+from cdc_lib.mysql.statements import rows_of
 from tests.harness.capture import Capture
 from tests.harness.iam_server import IamServer
 from tests.harness.servers.certificate import write_certificate

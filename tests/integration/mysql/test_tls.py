@@ -9,7 +9,8 @@ from cdc_lib.errors import ConfigError, UnsupportedServer
 from cdc_lib.model.position import Position
 from cdc_lib.mysql.binlog_stream import binlog_dump
 from cdc_lib.mysql.connection import connect
-from cdc_lib.mysql.server_facts import facts_of, rows_of
+from cdc_lib.mysql.server_facts import facts_of
+from cdc_lib.mysql.statements import rows_of
 from tests.harness.servers import MariaDbServer, MySqlServer
 from tests.harness.servers.certificate import write_certificate
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cdc_lib.model.position import Position
@@ -17,11 +19,14 @@ GOOD = {
 }
 
 
-def findings(**variables):
-    facts = ServerFacts(
+def facts_with(**variables):
+    return ServerFacts(
         ServerIdentity("mysql", "uuid", 1), (9, 7, 0), {**GOOD, **variables}, Position("binlog.000001", 4), "", ()
     )
-    return list(judge(facts))
+
+
+def findings(**variables):
+    return list(judge(facts_with(**variables)))
 
 
 def test_preflight_finds_nothing_wrong_with_a_good_server():
@@ -44,3 +49,14 @@ def test_images_without_all_columns_are_reported_with_their_effect(image, option
     found = [f for f in findings(binlog_row_image=image, binlog_row_value_options=options) if f.level != "ok"]
     assert [finding.level for finding in found] == levels
     assert all(finding.hint == "SET PERSIST binlog_row_image = 'FULL';" for finding in found)
+
+
+@pytest.mark.parametrize("name", ["log_replica_updates", "log_slave_updates"])
+@pytest.mark.parametrize(("replicates", "level"), [(False, "warning"), (True, "error"), (None, "error")])
+def test_replicated_changes_outside_the_binlog_are_an_error_unless_nothing_is_replicated(name, replicates, level):
+    """What is not known counts as a replica."""
+    facts = replace(facts_with(**{name: "OFF"}), replicates=replicates)
+    (found,) = [finding for finding in judge(facts) if finding.level != "ok"]
+    assert found.level == level
+    assert name in found.what
+    assert ("GRANT SLAVE MONITOR" in found.hint) == (replicates is None)
