@@ -10,9 +10,6 @@ FOLLOWED_ELSEWHERE = {
     "changes up to … must be read again, and only those up to … have been read": "tests/integration/plan/test_start.py::test_a_rewind_can_be_reverted_only_before_its_changes_are_read",
     "column … is kept in the format before MySQL 5.6, and MariaDB's binlog does not contain its fraction": "tests/integration/drain/test_drain_rare_types.py::test_old_temporals_of_mariadb_stop_unless_promised_to_be_whole",
     "could not …: …": "tests/integration/store/test_full_disk.py::test_a_full_disk_stops_a_window_which_continues_when_there_is_space",
-    "the server is a replica with …=OFF: its binlog lacks the changes that it replicates": "tests/integration/plan/test_unlogged_replica.py::test_a_server_that_becomes_such_a_replica_is_refused_at_the_next_step",
-    "… is OFF, the server has replicated changes, and this user may not see whether it still does": "tests/integration/plan/test_unlogged_replica.py::test_the_documented_user_sees_or_refuses_such_a_replica",
-    "… answers instead of …, and its binlog lacks the changes that it replicated": "tests/integration/plan/test_unlogged_replica.py::test_a_standby_that_did_not_log_what_it_replicated_cannot_take_over",
     "rows cannot be read back from the source: …": "tests/integration/spark/test_reselect.py::test_whole_rows_come_from_the_log_when_the_source_cannot_be_asked",
     "rows were decoded before the statement that rolls them back": "tests/unit/binlog/test_rolled_back.py::test_a_transaction_that_ends_in_rollback_leaves_no_row",
     "tables that somebody else changed are …: …": "tests/integration/spark/test_foreign_changes.py::test_with_quarantine_the_table_is_quarantined_and_released",
@@ -57,6 +54,18 @@ CAUSED_ONLY = {
     "the server answers with an error: …": (
         "tests/unit/model/test_refusals.py::test_an_error_about_no_table_is_the_servers_answer",
         "The message is the server's own, and the row says no more.",
+    ),
+    "the server is a replica with …=OFF: its binlog lacks the changes that it replicates": (
+        "tests/integration/plan/test_unlogged_replica.py::test_a_server_that_becomes_such_a_replica_is_refused_at_the_next_step",
+        "The refusal and its hint are tested on real servers; new snapshots of all tables are those of the procedure.",
+    ),
+    "… is OFF, the server has replicated changes, and this user may not see whether it still does": (
+        "tests/integration/plan/test_unlogged_replica.py::test_the_documented_user_sees_or_refuses_such_a_replica",
+        "The refusal and its hint are tested on real servers; new snapshots of all tables are those of the procedure.",
+    ),
+    "… answers instead of …, and its binlog lacks the changes that it replicated": (
+        "tests/integration/plan/test_unlogged_replica.py::test_a_standby_that_did_not_log_what_it_replicated_cannot_take_over",
+        "The refusal and its hint are tested on real servers; new snapshots of all tables are those of the procedure.",
     ),
     "the source dropped …, and … share the lake table": (
         "tests/unit/merge/test_column_policy.py::test_a_column_of_a_shared_lake_table_is_not_dropped",
