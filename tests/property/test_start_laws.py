@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lib.errors import PositionNotFound, PositionPurged, ServerChanged
+from cdc_lib.errors import PositionNotFound, PositionPurged, ReplicatedChangesNotLogged, ServerChanged
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.gtid import GtidSet
@@ -252,6 +252,17 @@ def test_mariadb_servers_are_distinguished_by_server_id_and_domain():
         assert isinstance(decide(cursor, replace(state, identity=other), RULES), ByGtid)
     lacking = replace(state, identity=replace(one, server_id=2), gtid_set="0-1-6,0-2-9")
     assert isinstance(decide(cursor, lacking, RULES), Refuse)
+
+
+def test_another_server_without_replicated_changes_in_its_binlog_is_refused():
+    """With GTIDs too; at the cursor's own server the variable alone is no reason."""
+    one = ServerIdentity("mariadb", "", 1, 0)
+    cursor = Cursor("shop", DRAIN, 1, 1, one, Position("b.000001", 4), "0-1-7", EPOCH, gtids_known=True)
+    state = ServerState(one, (("b.000001", 900),), True, "0-1-9", "", None, EPOCH, logs_replicated=False)
+    assert isinstance(decide(cursor, state, RULES), Resume)
+    refused = decide(cursor, replace(state, identity=replace(one, server_id=2)), RULES)
+    assert isinstance(refused, Refuse)
+    assert isinstance(refused.error, ReplicatedChangesNotLogged)
 
 
 @pytest.mark.parametrize("known", [True, False])
