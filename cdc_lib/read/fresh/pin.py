@@ -25,8 +25,8 @@ from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, STATEMENT_ROW, VALI
 from cdc_lib.ports import ObjectStore
 from cdc_lib.read.fresh.decide import files_of, not_fresh, why_lagging, why_not, why_not_files
 from cdc_lib.read.fresh.markers import marker_of
-from cdc_lib.read.fresh.rows import Order, Shape, changes_of, is_before, last_changes, less, order_of, with_column
-from cdc_lib.read.fresh.snapshot import Changed, FreshSnapshot
+from cdc_lib.read.fresh.rows import LakeShape, Order, changes_of, is_before, last_changes, less, order_of, with_column
+from cdc_lib.read.fresh.snapshot import FreshSnapshot, WaitingChanges
 from cdc_lib.read.fresh.waiting import Waiting
 from cdc_lib.read.key_rows import AskedKeys
 from cdc_lib.read.snapshot import PinnedSnapshot
@@ -66,12 +66,12 @@ def with_waiting(
     )
     if why := next(filter(None, reasons), ""):
         raise not_fresh(why, routed.table)
-    shape = Shape(routed.table, base.columns.choose(None), routed.constants(config.source))
+    shape = LakeShape(routed.table, base.columns.choose(None), routed.constants(config.source))
     rows = changes_of(store, work.inputs, shape)
     until = max(filter(None, (Point.at(plan.epoch, plan.stop), marker.merged_to)))
     if mode == "append":
         entries = [shape.reset(one) for one in part.entries]
-        return FreshSnapshot(base, Changed((), order_of(rows), pa.concat_tables([rows, *entries]), (), until))
+        return FreshSnapshot(base, WaitingChanges((), order_of(rows), pa.concat_tables([rows, *entries]), (), until))
     return FreshSnapshot(base, _changed(base, work, last_changes(rows, key), tuple(superseded), until))
 
 
@@ -81,7 +81,7 @@ def _state(base: PinnedSnapshot, mode: Mode, marker: Marker, routed: RoutedTable
 
 def _changed(
     base: PinnedSnapshot, work: TableWork, last: pa.Table, superseded: tuple[Superseded, ...], until: Point
-) -> Changed:
+) -> WaitingChanges:
     """Return the effect of the last change of each key."""
     keys = tuple(last.column(one.name).combine_chunks() for one in base.key.columns)
     order = order_of(last)
@@ -92,7 +92,7 @@ def _changed(
         rows = rows.filter(pc.not_equal(rows.column(OP), DELETE))
     ascending = [(one.name, "ascending") for one in base.key.columns]
     rows = rows.take(pc.sort_indices(rows, sort_keys=ascending))
-    return Changed(keys, order, rows, superseded, until)
+    return WaitingChanges(keys, order, rows, superseded, until)
 
 
 def _outdated(base: PinnedSnapshot, keys: Sequence[pa.Array], order: Order) -> NDArray[np.bool_]:

@@ -30,7 +30,7 @@ Order = tuple[Numbers, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LakeShape:
     """The columns that rows get.
 
     Args:
@@ -76,7 +76,7 @@ class Shape:
         return pa.Table.from_pylist([{field.name: values.get(field.name) for field in self.schema}], self.schema)
 
 
-def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: Shape) -> pa.Table:
+def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: LakeShape) -> pa.Table:
     """Return all changes of a table in the inputs of a merge, in no order.
 
     Args:

@@ -32,7 +32,7 @@ _NUMBERS = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class WaitingChanges:
     """What waits for a lake table.
 
     Args:
@@ -71,7 +71,7 @@ class FreshSnapshot(PinnedSnapshot):
         changed: what waits.
     """
 
-    def __init__(self, base: PinnedSnapshot, changed: Changed) -> None:
+    def __init__(self, base: PinnedSnapshot, changed: WaitingChanges) -> None:
         path = f"waiting:{next(_NUMBERS)}"
         self._changed = changed
         # No file of positions applies to a file with the greatest sequence number.
