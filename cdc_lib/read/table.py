@@ -148,10 +148,7 @@ class TableReader:
                 hint="Use get, or the mode scd2.",
                 table=snapshot.name,
             )
-        if snapshot.mode == "scd2" and snapshot.until is not None:
-            raise ConfigError(
-                "versions are read from the lake alone", hint="Open the table without fresh.", table=snapshot.name
-            )
+        _refuse_fresh_versions(snapshot)
         chosen = snapshot.columns.choose(columns)
         order = snapshot.columns.choose(ORDER)
         read = _together(chosen, order)
@@ -213,10 +210,7 @@ class TableReader:
             StoreError: a file cannot be read; also raised while the rows are read.
         """
         snapshot = self._snapshot
-        if snapshot.mode == "scd2" and snapshot.until is not None:
-            raise ConfigError(
-                "all versions are read from the lake alone", hint="Open the table without fresh.", table=snapshot.name
-            )
+        _refuse_fresh_versions(snapshot)
         chosen = snapshot.columns.choose(columns)
         return pa.RecordBatchReader.from_batches(
             pa.schema([column.field for column in chosen]), snapshot.all_rows(chosen)
@@ -231,6 +225,14 @@ class TableReader:
                 table=snapshot.name,
             )
         return snapshot
+
+
+def _refuse_fresh_versions(snapshot: PinnedSnapshot) -> None:
+    """Refuse to show past versions together with waiting changes, which end some of them."""
+    if snapshot.mode == "scd2" and snapshot.until is not None:
+        raise ConfigError(
+            "past versions are read from the lake alone", hint="Open the table without fresh.", table=snapshot.name
+        )
 
 
 def _everything(snapshot: PinnedSnapshot, deleted: bool) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from cdc_lib.config.modes import ModeRule
-from cdc_lib.errors import MergeError
+from cdc_lib.errors import ConfigError, MergeError
 from cdc_lib.merge.load import load_plan
 from cdc_lib.read import Lake as ReadLake
 from cdc_lib.read.fresh.pin import with_waiting
@@ -94,7 +94,10 @@ def test_a_fresh_reader_sees_what_the_next_merge_makes(lake, mode, truncate):
         assert_reads_as_spark(reader, shown, missing)
         if mode == "soft_delete":
             assert_reads_as_spark(reader, rows, missing, deleted=True)
-        if mode != "scd2":
+        if mode == "scd2":
+            with pytest.raises(ConfigError, match="past versions are read from the lake alone"):
+                reader.versions(("a", 1))
+        else:
             assert by_order(reader.rows().read_all().to_pylist()) == by_order(rows)
 
 
