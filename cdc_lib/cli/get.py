@@ -28,6 +28,12 @@ AsOf = Annotated[
 WithDeleted = Annotated[
     bool, typer.Option("--deleted", help="In soft_delete tables, also rows that are marked as deleted.")
 ]
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh", help="Also the changes that are drained and not merged yet, as the next merge applies them."
+    ),
+]
 
 
 def get(
@@ -42,6 +48,7 @@ def get(
     ] = False,
     deleted: WithDeleted = False,
     as_of: AsOf = "",
+    fresh: Fresh = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the row of a key in a lake table, or its versions; exits with 1 when there is none.
@@ -53,10 +60,12 @@ def get(
         cdc get shop shop.orders 42
         cdc get shop shop.order_lines 42 7 --columns state,amount --json
         cdc get shop shop.orders 42 --versions
+        cdc get shop shop.orders 42 --fresh
     """
     config = config_of(find(context, source))
-    with lake_reader("read.lake").Lake.open(config) as lake:
-        reader = lake.table(table_name, cut=cut_at(config, as_of))
+    store = open_store_pipeline(config).store if fresh else None
+    with lake_reader("read.lake").Lake.open(config, store=store) as lake:
+        reader = lake.table(table_name, cut=cut_at(config, as_of), fresh=fresh)
         parts = lake_reader("read.key_text").parse_parts(reader.schema, reader.key, key)
         names = chosen(reader, columns, every_column=every_column)
         if versions:

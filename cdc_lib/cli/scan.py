@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find
-from cdc_lib.cli.get import AsOf, Columns, EveryColumn, WithDeleted, chosen, cut_at
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.get import AsOf, Columns, EveryColumn, Fresh, WithDeleted, chosen, cut_at
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.rows import Format, RowFormat, limit_of, print_rows
 
@@ -21,6 +21,9 @@ def scan(
         typer.Option("--key-from", help="The first key, or its first parts; a JSON list for several columns."),
     ] = "",
     upper: Annotated[str, typer.Option("--key-to", help="The last key, or the first parts of the last keys.")] = "",
+    where: Annotated[
+        str, typer.Option("--where", metavar="CONDITION", help="Only rows that meet a condition in DuckDB's SQL.")
+    ] = "",
     limit: Annotated[
         int | None,
         typer.Option("--limit", "-n", min=1, help="How many rows at most. Default: 100; all with csv and parquet."),
@@ -30,6 +33,7 @@ def scan(
     every_column: EveryColumn = False,
     deleted: WithDeleted = False,
     as_of: AsOf = "",
+    fresh: Fresh = False,
     form: RowFormat = Format.TABLE,
     as_json: AsJson = False,
 ) -> None:
@@ -41,16 +45,22 @@ def scan(
     Example:
         cdc scan shop shop.orders --key-from 500 --key-to 599
         cdc scan shop shop.orders --reverse --limit 10
+        cdc scan shop shop.orders --where "state = 'sent'"
         cdc scan shop shop.orders --format csv > orders.csv
     """
     form = Format.JSON if as_json else form
     config = config_of(find(context, source))
-    with lake_reader("read.lake").Lake.open(config) as lake:
-        reader = lake.table(table_name, cut=cut_at(config, as_of))
+    store = open_store_pipeline(config).store if fresh else None
+    with lake_reader("read.lake").Lake.open(config, store=store) as lake:
+        reader = lake.table(table_name, cut=cut_at(config, as_of), fresh=fresh)
         parse = lake_reader("read.key_text").parse_key
         start, stop = (parse(reader.schema, reader.key, text) if text else None for text in (lower, upper))
-        rows = reader.scan(
-            start, stop, chosen(reader, columns, every_column=every_column),
-            include_stop=True, limit=limit_of(limit, form), reverse=reverse, deleted=deleted,
-        )  # fmt: skip
+        names, most = chosen(reader, columns, every_column=every_column), limit_of(limit, form)
+        if where:
+            scan_where = lake_reader("read.where").scan_where
+            rows = scan_where(
+                reader, where, start, stop, names, include_stop=True, limit=most, reverse=reverse, deleted=deleted
+            )
+        else:
+            rows = reader.scan(start, stop, names, include_stop=True, limit=most, reverse=reverse, deleted=deleted)
         print_rows(rows, form)

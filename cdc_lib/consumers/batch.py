@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cdc_lib.consumers.batch_slice import BatchSlice
 from cdc_lib.consumers.filter import kept, wants
-from cdc_lib.consumers.rows import TableRows, chosen, committed, from_point, in_order, read_file
+from cdc_lib.consumers.rows import TableRows, chosen, in_order
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.model.manifest import ABSENT, CELL_HERE, CHANGE_COLUMNS, Ddl, Manifest
 from cdc_lib.model.position import Point
@@ -19,6 +19,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.xa_settlement import XaCommit
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
+from cdc_lib.store.batch_rows import committed, from_point, read_file
 
 
 class Batch:

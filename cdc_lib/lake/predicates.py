@@ -11,19 +11,22 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+_NAMES = {"spark": "Spark SQL", "duckdb": "DuckDB's SQL"}
 
-def fault_of(predicate: str, columns: Collection[str]) -> str:
+
+def fault_of(predicate: str, columns: Collection[str], dialect: str = "spark") -> str:
     """Return what is wrong with a predicate; empty if it is valid.
 
     Args:
-        predicate: Spark SQL.
+        predicate: SQL.
         columns: of the lake table; names compare without case. Columns that begin with _ belong to the order key or a
             route.
+        dialect: ``spark``, or another one that the parser knows.
     """
     try:
-        parsed = sqlglot.parse(f"SELECT 1 WHERE {predicate}", dialect="spark")
+        parsed = sqlglot.parse(f"SELECT 1 WHERE {predicate}", dialect=dialect)
     except SqlglotError as error:
-        return f"it is not one predicate of Spark SQL: {_reason(error)}"
+        return f"it is not one predicate of {_NAMES[dialect]}: {_reason(error)}"
     query = parsed[0] if len(parsed) == 1 else None
     if not isinstance(query, exp.Select) or set(_parts(query)) != {"expressions", "where"}:
         return "it is more than one predicate"

@@ -81,21 +81,25 @@ class AskedKeys:
     """Many keys that are looked up together.
 
     Args:
-        keys: at least one; no two are equal.
+        columns: an array for each column of the key, with at least one key; no two are equal.
     """
 
-    def __init__(self, keys: Sequence[RowKey]) -> None:
-        self.keys = keys
+    def __init__(self, columns: Sequence[pa.Array]) -> None:
         self._values: list[pa.Array] = []
         self._combined: list[Rows] = []
-        codes: Rows = np.zeros(len(keys), np.int64)
-        for part in range(len(keys[0].values)):
-            column = pa.array([key.values[part].as_py() for key in keys], keys[0].values[part].type)
+        codes: Rows = np.zeros(len(columns[0]), np.int64)
+        for column in map(_comparable, columns):
             values = column.unique()
             self._values.append(values)
             codes, combined = _ranked(codes * len(values) + pc.index_in(column, value_set=values).to_numpy())
             self._combined.append(combined)
         self._numbers = np.argsort(codes)
+
+    @classmethod
+    def of(cls, keys: Sequence[RowKey]) -> AskedKeys:
+        """Return keys that callers gave; they are numbered in this order."""
+        parts = range(len(keys[0].values))
+        return cls([pa.array([key.values[i].as_py() for key in keys], keys[0].values[i].type) for i in parts])
 
     def find(self, rows: KeyRows) -> tuple[Rows, Rows]:
         """Return the rows that have one of the keys, and the number of the key of each."""

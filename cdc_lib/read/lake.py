@@ -17,8 +17,12 @@ from cdc_lib.lake.catalog import load_table, open_catalog, translate_errors
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.table_name import TableName
+from cdc_lib.ports import ObjectStore
 from cdc_lib.read.cache import DEFAULT_BYTES, Cache
+from cdc_lib.read.fresh.pin import with_waiting
+from cdc_lib.read.fresh.waiting import Waiting, waiting_batches
 from cdc_lib.read.pin import pin
+from cdc_lib.read.snapshot import PinnedSnapshot
 from cdc_lib.read.table import TableReader
 
 
@@ -45,13 +49,15 @@ class Lake:
         self._load = load
         self._lake_tables = lake_tables
         self._cache = Cache(cache_bytes)
+        self._batches: tuple[SourceConfig, ObjectStore] | None = None
 
     @classmethod
-    def open(cls, config: SourceConfig, *, cache_bytes: int = DEFAULT_BYTES) -> Self:
+    def open(cls, config: SourceConfig, *, store: ObjectStore | None = None, cache_bytes: int = DEFAULT_BYTES) -> Self:
         """Open the lake of a source; its tables have their names at the source, ``database.table``.
 
         Args:
             config: the source.
+            store: the source's store, for reads with ``fresh``; see :func:`cdc_lib.store.objects.open.open_store`.
             cache_bytes: how much of what was read is kept in memory.
 
         Raises:
@@ -64,7 +70,9 @@ class Lake:
         def lake_tables(table: str) -> frozenset[str]:
             return frozenset(str(merge.name) for merge in lake_merges(config, [table])[:1])
 
-        return cls(catalog, lambda table: load_table(config, catalog, table), lake_tables, cache_bytes)
+        lake = cls(catalog, lambda table: load_table(config, catalog, table), lake_tables, cache_bytes)
+        lake._batches = (config, store) if store is not None else None
+        return lake
 
     @classmethod
     def of_catalog(cls, catalog: Catalog, *, cache_bytes: int = DEFAULT_BYTES) -> Self:
@@ -84,19 +92,39 @@ class Lake:
 
         return cls(catalog, load, lambda table: frozenset([f"{catalog.name}.{table}"]), cache_bytes)
 
-    def table(self, name: str, *, cut: Cut | None = None) -> TableReader:
+    def table(self, name: str, *, cut: Cut | None = None, fresh: bool = False) -> TableReader:
         """Open a table at its current snapshot, or as of a cut.
 
         Args:
             name: as said in :meth:`open` or :meth:`of_catalog`.
             cut: a cut of the source; see :mod:`cdc_lib.read.cuts`.
+            fresh: whether the reader also sees the batches that are drained and not merged yet, as the next merge would.
 
         Raises:
-            ConfigError: there is no such table, or the cut does not have it.
+            ConfigError: there is no such table, or the cut does not have it; ``fresh`` with a cut or without a store.
             StoreError: the table cannot be read, or the cut's snapshot was expired.
+            MergeError: ``fresh``: only a merge can apply the waiting changes.
         """
+        if fresh:
+            config, store = self._fresh_parts(cut)
+            return TableReader(lambda: self._fresh(name, config, store, waiting_batches(store, config.source)))
         snapshot_id = None if cut is None else self._snapshot_in(cut, name)
         return TableReader(lambda: pin(self._load(name), name, self._cache, snapshot_id))
+
+    def _fresh_parts(self, cut: Cut | None) -> tuple[SourceConfig, ObjectStore]:
+        if cut is not None or self._batches is None:
+            raise ConfigError(
+                "a cut is a state of the past" if cut is not None else "the lake was opened without the source's store",
+                hint="Leave out the cut, or fresh."
+                if cut is not None
+                else "Lake.open(config, store=open_store(config.store))",
+            )
+        return self._batches
+
+    def _fresh(self, name: str, config: SourceConfig, store: ObjectStore, waiting: Waiting) -> PinnedSnapshot:
+        # What is merged after the waiting batches were listed is in the table, and its marker says so.
+        table = self._load(name)
+        return with_waiting(pin(table, name, self._cache), table, config, store, waiting)
 
     def _snapshot_in(self, cut: Cut, name: str) -> int:
         names = self._lake_tables(name)

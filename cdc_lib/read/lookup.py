@@ -61,7 +61,7 @@ class Many:
         self._snapshot = snapshot
         self._keys = sorted(keys, key=_first)
         self._everything = everything
-        self._asked = AskedKeys(self._keys)
+        self._asked = AskedKeys.of(self._keys)
 
     def read(self, columns: Sequence[ReadColumn]) -> tuple[pa.Table, list[RowKey]]:
         """Return the rows that were found, and the key of each."""

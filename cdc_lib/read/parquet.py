@@ -160,12 +160,24 @@ class ParquetFiles:
 
     def _open(self, path: str) -> tuple[ParquetFile, int]:
         with translate_file_errors(path):
-            handle: Any = self._io.new_input(path).open()
-            opened = pq.ParquetFile(handle)
-        leaves = dict(_leaves(opened, path))
-        is_remote = not isinstance(handle, pa.OSFile | pa.MemoryMappedFile) and "://" in path
-        file = ParquetFile(path, handle, opened.metadata, leaves, is_remote and not path.startswith("file:"))
-        return file, opened.metadata.serialized_size + _HANDLE_BYTES
+            file = opened_file(path, self._io.new_input(path).open())
+        return file, file.metadata.serialized_size + _HANDLE_BYTES
+
+
+def opened_file(path: str, handle: Any) -> ParquetFile:
+    """Read the footer of a file.
+
+    Args:
+        path: its location.
+        handle: reads its bytes.
+
+    Raises:
+        StoreError: it has no field ids.
+    """
+    opened = pq.ParquetFile(handle)
+    leaves = dict(_leaves(opened, path))
+    is_remote = not isinstance(handle, pa.OSFile | pa.MemoryMappedFile) and "://" in path
+    return ParquetFile(path, handle, opened.metadata, leaves, is_remote and not path.startswith("file:"))
 
 
 def _leaves(opened: pq.ParquetFile, path: str) -> Iterator[tuple[int, tuple[int, pa.DataType]]]:

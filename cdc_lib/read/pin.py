@@ -16,7 +16,7 @@ from cdc_lib.model.lake_table import KEY_PROPERTY, MODE_PROPERTY
 from cdc_lib.read.cache import Cache
 from cdc_lib.read.columns import Columns
 from cdc_lib.read.manifests import Files, files_of
-from cdc_lib.read.snapshot import PinnedSnapshot
+from cdc_lib.read.snapshot import PinnedSnapshot, SnapshotParts
 
 
 def pin(table: Table, name: str, cache: Cache, snapshot_id: int | None = None) -> PinnedSnapshot:
@@ -36,7 +36,7 @@ def pin(table: Table, name: str, cache: Cache, snapshot_id: int | None = None) -
     schema = _schema(metadata, snapshot_id, snapshot)
     with translate_errors(name):
         files = files_of(table.io, snapshot.manifest_list, cache) if snapshot is not None else Files((), {}, ())
-    return PinnedSnapshot(
+    parts = SnapshotParts(
         name=name,
         snapshot_id=None if snapshot is None else snapshot.snapshot_id,
         mode=metadata.properties.get(MODE_PROPERTY, "mirror"),
@@ -46,6 +46,7 @@ def pin(table: Table, name: str, cache: Cache, snapshot_id: int | None = None) -
         io=table.io,
         cache=cache,
     )
+    return PinnedSnapshot(parts)
 
 
 def _snapshot(metadata: TableMetadata, snapshot_id: int | None, name: str) -> Snapshot | None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pyiceberg.io import FileIO
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED
 from cdc_lib.read.bounds import Bound, Bounds, decode_bound
 from cdc_lib.read.cache import Cache
@@ -35,8 +36,9 @@ class RowGroup:
     number: int
 
 
-class PinnedSnapshot:
-    """A snapshot; it never changes.
+@dataclass(frozen=True, slots=True)
+class SnapshotParts:
+    """What a snapshot consists of.
 
     Args:
         name: of the table, for errors.
@@ -49,31 +51,49 @@ class PinnedSnapshot:
         cache: keeps what is read of files.
     """
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        snapshot_id: int | None,
-        mode: str,
-        columns: Columns,
-        key: Sequence[str],
-        files: Files,
-        io: FileIO,
-        cache: Cache,
-    ) -> None:
-        self.name = name
-        self.id = snapshot_id
-        self.mode = mode
-        self.columns = columns
-        self._key = tuple(map(columns.named, key))
-        mark = _MARKS.get(mode)
+    name: str
+    snapshot_id: int | None
+    mode: str
+    columns: Columns
+    key: Sequence[str]
+    files: Files
+    io: FileIO
+    cache: Cache
+
+
+class PinnedSnapshot:
+    """A snapshot; it never changes.
+
+    Args:
+        parts: what it consists of.
+    """
+
+    def __init__(self, parts: SnapshotParts) -> None:
+        self.parts = parts
+        self.name = parts.name
+        self.id = parts.snapshot_id
+        self.mode = parts.mode
+        self.columns = parts.columns
+        self._key = tuple(map(parts.columns.named, parts.key))
+        mark = _MARKS.get(parts.mode)
         # A snapshot from before the table became soft_delete has no such column.
-        self.mark = columns.named(mark) if mark in columns.names else None
-        self._files = files
-        self._parquet = ParquetFiles(io, cache)
-        self._cache = cache
-        self._deletes = Deletes(files, self._parquet, cache)
-        self._bounds = Bounds([self.file_bounds(one) for one in files.data], [one.type for one in self._compared])
+        self.mark = parts.columns.named(mark) if mark in parts.columns.names else None
+        self._files = parts.files
+        self._cache = parts.cache
+        self._parquet = ParquetFiles(parts.io, parts.cache)
+        self._deletes = Deletes(parts.files, self._parquet, parts.cache)
+        bounds = [self.file_bounds(one) for one in parts.files.data]
+        self._bounds = Bounds(bounds, [one.type for one in self._compared])
+
+    @property
+    def until(self) -> Point | None:
+        """The position after the waiting changes that it has too; None for the lake alone."""
+        return None
+
+    @property
+    def has_key(self) -> bool:
+        """Whether rows can be read by key."""
+        return bool(self._key)
 
     @property
     def key(self) -> KeyColumns:
@@ -163,12 +183,12 @@ class PinnedSnapshot:
             for group in self.groups(file):
                 count = group.opened.count(group.number)
                 rows = self.live(group, np.arange(count))
-                whole = group.opened.read(group.number, columns, threads=True)
-                yield from (whole if len(rows) == count else whole.take(pa.array(rows))).to_batches()
+                yield from self.read(group, rows, columns, threads=True).to_batches()
 
-    def read(self, group: RowGroup, rows: Rows, columns: Sequence[ReadColumn]) -> pa.Table:
+    def read(self, group: RowGroup, rows: Rows, columns: Sequence[ReadColumn], *, threads: bool = False) -> pa.Table:
         """Return columns of rows of a row group."""
-        return group.opened.read(group.number, columns).take(pa.array(rows))
+        whole = group.opened.read(group.number, columns, threads=threads)
+        return whole if len(rows) == whole.num_rows else whole.take(pa.array(rows))
 
 
 def shown(mode: str, rows: KeyRows, found: Rows, *, everything: bool) -> Rows:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.position import Point
 from cdc_lib.read.columns import ReadColumn, in_order
 from cdc_lib.read.key_range import ScanRange
 from cdc_lib.read.keys import NoSuchKey, RowKey
@@ -44,6 +45,11 @@ class TableReader:
     def pinned(self) -> PinnedSnapshot:
         """The pinned snapshot, as the parts of this package read it."""
         return self._snapshot
+
+    @property
+    def until(self) -> Point | None:
+        """With ``fresh``: the position after all changes that the reader sees, as epoch, file number and offset."""
+        return self._snapshot.until
 
     @property
     def mode(self) -> str:
@@ -142,6 +148,7 @@ class TableReader:
                 hint="Use get, or the mode scd2.",
                 table=snapshot.name,
             )
+        _refuse_fresh_versions(snapshot)
         chosen = snapshot.columns.choose(columns)
         order = snapshot.columns.choose(ORDER)
         read = _together(chosen, order)
@@ -203,6 +210,7 @@ class TableReader:
             StoreError: a file cannot be read; also raised while the rows are read.
         """
         snapshot = self._snapshot
+        _refuse_fresh_versions(snapshot)
         chosen = snapshot.columns.choose(columns)
         return pa.RecordBatchReader.from_batches(
             pa.schema([column.field for column in chosen]), snapshot.all_rows(chosen)
@@ -217,6 +225,14 @@ class TableReader:
                 table=snapshot.name,
             )
         return snapshot
+
+
+def _refuse_fresh_versions(snapshot: PinnedSnapshot) -> None:
+    """Refuse to show past versions together with waiting changes, which end some of them."""
+    if snapshot.mode == "scd2" and snapshot.until is not None:
+        raise ConfigError(
+            "past versions are read from the lake alone", hint="Open the table without fresh.", table=snapshot.name
+        )
 
 
 def _everything(snapshot: PinnedSnapshot, deleted: bool) -> bool:

@@ -21,7 +21,7 @@ from cdc_lib.model.table_mode import IS_DELETED
 from cdc_lib.read.cache import Cache
 from cdc_lib.read.columns import Columns
 from cdc_lib.read.manifests import Files, LiveFile, PositionFile, VectorFile
-from cdc_lib.read.snapshot import PinnedSnapshot
+from cdc_lib.read.snapshot import PinnedSnapshot, SnapshotParts
 from cdc_lib.read.table import TableReader
 
 _PATH_ID, _POSITION_ID = 2147483546, 2147483545
@@ -122,15 +122,7 @@ class HandMadeTable:
         cache = cache or Cache()
 
         def pin() -> PinnedSnapshot:
-            return PinnedSnapshot(
-                name="made",
-                snapshot_id=1,
-                mode=self.mode,
-                columns=Columns(self.schema, "made"),
-                key=self.key,
-                files=files,
-                io=PyArrowFileIO(),
-                cache=cache,
-            )
+            columns = Columns(self.schema, "made")
+            return PinnedSnapshot(SnapshotParts("made", 1, self.mode, columns, self.key, files, PyArrowFileIO(), cache))
 
         return TableReader(pin)

@@ -5,6 +5,11 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.schema import SourceType
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.objects.open import open_store
+from tests.harness.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, at, table
 from tests.harness.small_lake import row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -46,6 +51,9 @@ def test_a_range_is_shown_in_key_order(cdc, orders):
     assert keys() == [("at", 5), ("de", 1), ("de", 2)]
     assert keys("--reverse", "--limit", 2) == [("de", 2), ("de", 1)]
     assert keys("--key-from", "de") == keys("--key-from", '["de", 1]', "--key-to", "de") == [("de", 1), ("de", 2)]
+    assert keys("--where", "name <> 'a' AND id < 5") == [("de", 2)]
+    assert keys("--where", "id > 1", "--limit", 1, "--reverse") == [("de", 2)]
+    assert cdc("scan", "shop", "shop.orders", "--where", "price > 1").exit_code == 2
     assert keys("--key-to", '["de", 1]') == [("at", 5), ("de", 1)]
     assert "3 rows" in cdc("scan", "shop", "shop.orders").stdout
 
@@ -81,3 +89,19 @@ def test_a_table_without_a_key_is_refused(cdc, lake):
     result = cdc("scan", "shop", "shop.list")
     assert result.exit_code == 2
     assert "the lake table has no key" in result.stderr
+
+
+def test_waiting_changes_are_shown_with_fresh(cdc, lake, orders):
+    """By get and scan; without it the lake alone is shown."""
+    store, whole = open_store(lake.config.store), {"country": "de", "id": 1, "name": "fresh", "raw": b"x"}
+    columns = {"country": TEXT, "id": BIGINT, "name": TEXT, "raw": SourceType("bytes")}
+    schema = table("shop.orders", columns, key=("country", "id"))
+    BatchWriter(store).window(4, 104, {schema: [Row("u", 10, whole), Row("d", 20, {**whole, "id": 2})]})
+    for cursor in (Cursor("shop", DRAIN, 0, 1, IDENTITY, at(104)), Cursor("shop", LAKE, 0, 1, IDENTITY, at(4))):
+        ObjectCursorStore(store).swap(None, cursor)
+    assert json.loads(cdc("get", "shop", "shop.orders", "de", 1, "--json").stdout)["name"] == "a"
+    assert json.loads(cdc("get", "shop", "shop.orders", "de", 1, "--fresh", "--json").stdout)["name"] == "fresh"
+    rows = json.loads(cdc("scan", "shop", "shop.orders", "--fresh", "--json").stdout)
+    assert [(one["country"], one["id"]) for one in rows] == [("at", 5), ("de", 1)]
+    result = cdc("scan", "shop", "shop.orders", "--fresh", "--as-of", "latest")
+    assert result.exit_code == 2

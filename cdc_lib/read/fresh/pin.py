@@ -1,0 +1,140 @@
+"""Pins a lake table together with the batches that wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyiceberg.table import Table
+
+from cdc_lib.config import SourceConfig
+from cdc_lib.lake.routing import RoutedTable, lake_merges
+from cdc_lib.merge.collapse import DELETE
+from cdc_lib.merge.contribution import Contribution
+from cdc_lib.merge.plan import TableWork, work_on
+from cdc_lib.merge.stopped_statements import refuse_statements
+from cdc_lib.model.lake_table import LakeTable, Marker
+from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_commit import Superseded
+from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, STATEMENT_ROW, VALID_FROM, Mode
+from cdc_lib.ports import ObjectStore
+from cdc_lib.read.fresh.decide import files_of, not_fresh, why_lagging, why_not, why_not_files
+from cdc_lib.read.fresh.markers import marker_of
+from cdc_lib.read.fresh.rows import LakeShape, Order, changes_of, is_before, last_changes, less, order_of, with_column
+from cdc_lib.read.fresh.snapshot import FreshSnapshot, WaitingChanges
+from cdc_lib.read.fresh.waiting import Waiting
+from cdc_lib.read.key_rows import AskedKeys
+from cdc_lib.read.snapshot import PinnedSnapshot
+
+
+def with_waiting(
+    base: PinnedSnapshot, table: Table, config: SourceConfig, store: ObjectStore, waiting: Waiting
+) -> FreshSnapshot:
+    """Return a snapshot with the changes that the next merge would bring.
+
+    Args:
+        base: the current snapshot of the lake table.
+        table: the lake table; its name at the source is that of the snapshot.
+        config: the source.
+        store: holds the batches.
+        waiting: the batches, read before the table was loaded: what was merged since is left out.
+
+    Raises:
+        MergeError: only a merge can apply the changes; the message says why.
+        CorruptBatch: a file is missing or damaged.
+    """
+    routed = lake_merges(config, [base.name])[0].routed_tables[0]
+    plan, mode = waiting.plan, cast("Mode", base.mode)
+    marker = marker_of(table.metadata, config.source, routed.table, routed=routed.target.routed)
+    policy = config.schema_changes.policy(*routed.table.pair)
+    work = work_on(routed.table, mode, waiting.batches, marker, plan, policy)
+    windows = (each.batch.manifest for each in work.inputs if each.batch.manifest.window is not None)
+    refuse_statements(routed.table, policy, windows, marker.merged_to)
+    part = Contribution(routed, work, ())
+    superseded = part.superseded(config.source, _state(base, mode, marker, routed))
+    key = [one.name for one in base.key.columns] if base.has_key else []
+    reasons = (
+        waiting.not_ready.get(routed.table, ""),
+        why_lagging(plan, routed.table),
+        why_not(routed, work, marker, plan, superseded) if work.inputs else "",
+        why_not_files(routed, mode, files_of(routed.table, work.inputs), base.columns.names, key),
+    )
+    if why := next(filter(None, reasons), ""):
+        raise not_fresh(why, routed.table)
+    shape = LakeShape(routed.table, base.columns.choose(None), routed.constants(config.source))
+    rows = changes_of(store, work.inputs, shape)
+    until = max(filter(None, (Point.at(plan.epoch, plan.stop), marker.merged_to)))
+    if mode == "append":
+        entries = [shape.reset(one) for one in part.entries]
+        return FreshSnapshot(base, WaitingChanges((), order_of(rows), pa.concat_tables([rows, *entries]), (), until))
+    return FreshSnapshot(base, _changed(base, work, last_changes(rows, key), tuple(superseded), until))
+
+
+def _state(base: PinnedSnapshot, mode: Mode, marker: Marker, routed: RoutedTable) -> LakeTable:
+    return LakeTable((), (), mode, marker, base.id, None, {routed.table: marker})
+
+
+def _changed(
+    base: PinnedSnapshot, work: TableWork, last: pa.Table, superseded: tuple[Superseded, ...], until: Point
+) -> WaitingChanges:
+    """Return the effect of the last change of each key."""
+    keys = tuple(last.column(one.name).combine_chunks() for one in base.key.columns)
+    order = order_of(last)
+    rows = _with_mode(last, work, superseded)
+    if work.guard and last.num_rows:
+        rows = rows.filter(pa.array(~_outdated(base, keys, order)))
+    if work.mode != "soft_delete":
+        rows = rows.filter(pc.not_equal(rows.column(OP), DELETE))
+    ascending = [(one.name, "ascending") for one in base.key.columns]
+    rows = rows.take(pc.sort_indices(rows, sort_keys=ascending))
+    return WaitingChanges(keys, order, rows, superseded, until)
+
+
+def _outdated(base: PinnedSnapshot, keys: Sequence[pa.Array], order: Order) -> NDArray[np.bool_]:
+    """Return which changes are older than the lake's row of their key."""
+    asked, outdated = AskedKeys(keys), order[0] < 0
+    for file in base.files:
+        for group in base.groups(file):
+            rows, numbers = asked.find(base.key_rows(group))
+            live = base.live(group, rows)
+            if not len(live):
+                continue
+            numbers = numbers[pc.is_in(pa.array(rows), pa.array(live)).to_numpy(zero_copy_only=False)]
+            theirs = order_of(base.read(group, live, base.columns.choose((EPOCH, BINLOG, OFFSET, ROW))))
+            outdated[numbers] |= less(tuple(part[numbers] for part in order), theirs, or_equal=False)
+    return outdated
+
+
+def _with_mode(last: pa.Table, work: TableWork, superseded: Sequence[Superseded]) -> pa.Table:
+    """Return last changes with the columns of the mode; those before a statement that removed all rows end there."""
+    if work.mode == "mirror":
+        return last
+    deleted = pc.equal(last.column(OP), DELETE).to_numpy()
+    for rule in superseded:
+        removed = is_before(order_of(last), rule.before) & ~deleted
+        if work.mode == "scd2" and rule.at is not None:
+            began, at = last.column(VALID_FROM), pa.scalar(rule.at, last.schema.field(VALID_FROM).type)
+            later = pc.and_(pa.array(~is_before(order_of(last), rule.before)), pc.less(began, at))
+            last = with_column(last, VALID_FROM, pc.if_else(later, at, began))
+        if not rule.by_snapshot and removed.any():
+            deleted |= removed
+            last = _moved_to(last, removed, rule)
+    name, mark = {"soft_delete": (IS_DELETED, deleted), "scd2": (IS_CURRENT, ~deleted)}[work.mode]
+    return with_column(last, name, pa.array(mark)) if name in last.column_names else last
+
+
+def _moved_to(last: pa.Table, removed: NDArray[np.bool_], rule: Superseded) -> pa.Table:
+    """Return changes as deletes at the position of the statement that removed their rows."""
+    values: dict[str, Any] = {OP: DELETE, ROW: STATEMENT_ROW, GTID: None}
+    values |= dict(zip((EPOCH, BINLOG, OFFSET), rule.before, strict=True))
+    values |= {TS: rule.at} if rule.at is not None else {}
+    for name, value in values.items():
+        if name in last.column_names:
+            column = last.column(name)
+            last = with_column(last, name, pc.if_else(pa.array(removed), pa.scalar(value, column.type), column))
+    return last

@@ -1,0 +1,166 @@
+"""Rows of batches in the columns of a lake table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cdc_lib.merge.collapse import DELETE
+from cdc_lib.merge.plan import MergeInput
+from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.manifest import BINLOG, CHANGE_COLUMNS, EPOCH, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_mode import RESET, STATEMENT_ROW, VALID_FROM, TableReset
+from cdc_lib.ports import ObjectStore
+from cdc_lib.read.columns import ReadColumn
+from cdc_lib.read.fresh.decide import not_fresh
+from cdc_lib.store import layout
+from cdc_lib.store.batch_rows import committed, from_point, read_file
+
+Numbers = NDArray[np.int64]
+Order = tuple[Numbers, ...]
+"""Epoch, file number, offset and row of each row."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeShape:
+    """The columns that rows get.
+
+    Args:
+        table: ``database.table`` at the source.
+        columns: all columns of the lake table.
+        constants: columns that a route adds, and their values.
+    """
+
+    table: str
+    columns: tuple[ReadColumn, ...]
+    constants: Mapping[str, str]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """``_op``, then the lake table's other columns."""
+        fields = [column.field for column in self.columns if column.name != OP]
+        return pa.schema([pa.field(OP, pa.string()), *fields])
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        """Return rows of a file in these columns; a column that the file lacks is null.
+
+        Raises:
+            MergeError: a column has another type than the lake table's.
+        """
+        have = {name.lower(): rows.column(name) for name in rows.column_names if name not in CHANGE_COLUMNS}
+        have |= {name: rows.column(name) for name in CHANGE_COLUMNS} | {VALID_FROM: rows.column(TS)}
+        have |= {name.lower(): pa.repeat(value, rows.num_rows) for name, value in self.constants.items()}
+        try:
+            arrays = [
+                pc.cast(have[field.name.lower()], field.type)
+                if field.name.lower() in have
+                else pa.nulls(rows.num_rows, field.type)
+                for field in self.schema
+            ]
+        except pa.ArrowInvalid:
+            raise not_fresh("a column has another type than in the lake table", self.table) from None
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def reset(self, one: TableReset) -> pa.Table:
+        """Return the entry of an append table that ends all rows before it."""
+        values = {OP: RESET, EPOCH: one.epoch, BINLOG: one.file, OFFSET: one.offset, ROW: STATEMENT_ROW}
+        values |= {TS: one.at, GTID: one.gtid or None, **self.constants}
+        return pa.Table.from_pylist([{field.name: values.get(field.name) for field in self.schema}], self.schema)
+
+
+def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: LakeShape) -> pa.Table:
+    """Return all changes of a table in the inputs of a merge, in no order.
+
+    Args:
+        store: holds the batches.
+        inputs: batches, and the points before which their rows do not count.
+        shape: the columns.
+
+    Raises:
+        CorruptBatch: a file is missing or damaged.
+        MergeError: a row does not fit into the lake table.
+    """
+    parts = [shape.schema.empty_table()]
+    for each in inputs:
+        for file in each.batch.manifest.files:
+            if file.table == shape.table:
+                rows = read_file(store, layout.beside(each.batch.key, file.path), file)
+                parts.append(shape.of(from_point(rows, each.floor)))
+        for commit, held in each.batch.commits:
+            if each.floor is not None and commit.point < each.floor:
+                continue
+            for file in held.manifest.prepared_files:
+                if file.table == shape.table:
+                    rows = read_file(store, layout.beside(held.key, file.path), file)
+                    parts.append(shape.of(committed(rows, [commit])))
+    return pa.concat_tables(parts)
+
+
+def order_of(rows: pa.Table) -> Order:
+    """Return the order key of each row."""
+    return tuple(rows.column(name).to_numpy().astype(np.int64) for name in ORDER)
+
+
+def is_before(order: Order, point: Point) -> NDArray[np.bool_]:
+    """Return for each row whether its position is before a point."""
+    return less(order[:3], tuple(point), or_equal=False)
+
+
+def less(left: Sequence[Numbers], right: Sequence[Any], *, or_equal: bool) -> NDArray[np.bool_]:
+    """Return where order keys, or their first parts, are less than others.
+
+    Args:
+        left: the parts of the one.
+        right: as many parts of the other: arrays, or numbers of a point.
+        or_equal: whether equal ones count as well.
+    """
+    found: NDArray[np.bool_] = np.full(len(left[0]), or_equal)
+    for one, other in reversed(list(zip(left, right, strict=True))):
+        found = (one < other) | ((one == other) & found)
+    return found
+
+
+def last_changes(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Return the last change of each key; of two with one order key, the one that is no delete.
+
+    A version does not begin before an earlier change of its key: ``_valid_from`` is the greatest one of the key.
+
+    Args:
+        rows: changes.
+        key: names of the key's columns.
+    """
+    if not rows.num_rows:
+        return rows
+    codes = [_codes(rows.column(name)) for name in key]
+    kept = pc.not_equal(rows.column(OP), DELETE).to_numpy()
+    by = np.lexsort((kept, *reversed(order_of(rows)), *reversed(codes)))
+    is_last = np.append(reduce(np.logical_or, (code[by][1:] != code[by][:-1] for code in codes)), True)
+    last = rows.take(pa.array(by[is_last]))
+    if VALID_FROM not in rows.column_names:
+        return last
+    began = rows.column(VALID_FROM).cast(pa.int64()).to_numpy()[by]
+    first = np.flatnonzero(np.append(True, is_last[:-1]))
+    return with_column(last, VALID_FROM, pa.array(np.maximum.reduceat(began, first)))
+
+
+def with_column(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Replace the values of a column."""
+    field = rows.schema.field(name)
+    return rows.set_column(rows.schema.get_field_index(name), field, values.cast(field.type))
+
+
+def _codes(column: pa.ChunkedArray) -> Numbers:
+    """Return a number for each value, the same for equal ones."""
+    array = column.combine_chunks()
+    if pa.types.is_floating(array.type):
+        array = pc.add(array, pa.scalar(0.0, array.type))  # minus zero equals zero
+    numbers: Numbers = array.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
+    return numbers

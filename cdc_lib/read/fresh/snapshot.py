@@ -1,0 +1,206 @@
+"""A snapshot of a lake table with the waiting changes over it.
+
+The new rows are one more data file, in memory. Rows of the lake table that they replace are hidden like deleted ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, ROW, TS
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_commit import Superseded
+from cdc_lib.model.table_mode import IS_DELETED, STATEMENT_ROW
+from cdc_lib.read.columns import ReadColumn
+from cdc_lib.read.fresh.rows import Order, less, order_of, with_column
+from cdc_lib.read.key_rows import AskedKeys, KeyRows, Rows
+from cdc_lib.read.manifests import LiveFile
+from cdc_lib.read.parquet import ParquetFile, ParquetFiles, opened_file
+from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup
+
+_ROW_GROUP = 10_000
+_NUMBERS = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingChanges:
+    """What waits for a lake table.
+
+    Args:
+        keys: the key columns of the last change of each key, also of deleted ones; empty in append mode.
+        order: order key of each of these changes.
+        rows: the rows to add, in the columns of the lake table.
+        superseded: the lake's rows that a statement or snapshot removes or marks.
+        until: the position after all changes.
+    """
+
+    keys: tuple[pa.Array, ...]
+    order: Order
+    rows: pa.Table
+    superseded: tuple[Superseded, ...]
+    until: Point
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """What the waiting changes do to the rows of a row group.
+
+    Args:
+        hidden: whether each row is replaced or removed.
+        ended: number of the statement that marks or closes each row; -1 for none.
+    """
+
+    hidden: NDArray[np.bool_]
+    ended: Rows
+
+
+class FreshSnapshot(PinnedSnapshot):
+    """A pinned snapshot with waiting changes; it never changes.
+
+    Args:
+        base: the snapshot of the lake table.
+        changed: what waits.
+    """
+
+    def __init__(self, base: PinnedSnapshot, changed: WaitingChanges) -> None:
+        path = f"waiting:{next(_NUMBERS)}"
+        self._changed = changed
+        # No file of positions applies to a file with the greatest sequence number.
+        self._added = LiveFile(path, changed.rows.num_rows, 2**62, {}, {}, {})
+        files = base.parts.files
+        with_added = replace(files, data=(*files.data, self._added) if changed.rows.num_rows else files.data)
+        super().__init__(replace(base.parts, files=with_added))
+        self._parquet = _WithOneMore(self._parquet, self._written(path))
+        self._asked = AskedKeys(changed.keys) if changed.keys and len(changed.keys[0]) else None
+        self._effects: dict[tuple[str, int], _Effect | None] = {}
+
+    @property
+    def until(self) -> Point | None:
+        """The position after all changes that it has."""
+        return self._changed.until
+
+    def key_rows(self, group: RowGroup) -> KeyRows:
+        """Return the keys of a row group, with the marks that statements bring."""
+        rows = super().key_rows(group)
+        effect = self._effect(group) if rows.marked is not None else None
+        if effect is None or rows.marked is None:
+            return rows
+        ended = effect.ended >= 0
+        return replace(rows, marked=rows.marked & ~ended if self.mode == "scd2" else rows.marked | ended)
+
+    def live(self, group: RowGroup, rows: Rows) -> Rows:
+        """Return those of the rows that are not deleted, and that no waiting change replaces."""
+        rows = super().live(group, rows)
+        effect = self._effect(group) if len(rows) else None
+        return rows if effect is None else rows[~effect.hidden[rows]]
+
+    def deletes_of(self, file: LiveFile) -> frozenset[object]:
+        """Return what deletes rows of a file; the waiting changes may delete rows of any."""
+        return super().deletes_of(file) | {self._added.path}
+
+    def read(self, group: RowGroup, rows: Rows, columns: Sequence[ReadColumn], *, threads: bool = False) -> pa.Table:
+        """Return columns of rows; in soft_delete a row that a statement removes has its mark and position."""
+        found = super().read(group, rows, columns, threads=threads)
+        effect = self._effect(group) if self.mode == "soft_delete" else None
+        if effect is None or not np.any(effect.ended[rows] >= 0):
+            return found
+        return _marked(found, effect.ended[rows], self._changed.superseded)
+
+    def _written(self, path: str) -> ParquetFile:
+        columns = self.columns.choose(None)
+        fields = [one.field.with_metadata({"PARQUET:field_id": str(one.field_id)}) for one in columns]
+        rows = self._changed.rows.select([one.name for one in columns]).cast(pa.schema(fields))
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows, sink, row_group_size=_ROW_GROUP)
+        return opened_file(path, pa.BufferReader(sink.getvalue()))
+
+    def _effect(self, group: RowGroup) -> _Effect | None:
+        if group.file is self._added or group.file.path == self._added.path:
+            return None
+        key = (group.file.path, group.number)
+        if key not in self._effects:
+            self._effects[key] = self._find_effect(group)
+        return self._effects[key]
+
+    def _find_effect(self, group: RowGroup) -> _Effect | None:
+        """Compare the rows of a row group with the changes of their keys, and with statements."""
+        rows, numbers = self._replaced(group)
+        if not len(rows) and not self._changed.superseded:
+            return None
+        total = group.opened.count(group.number)
+        constants = {name for rule in self._changed.superseded for name in rule.columns}
+        table = group.opened.read(group.number, self.columns.choose((*ORDER, *constants)))
+        order = order_of(table)
+        hidden, ended = np.zeros(total, np.bool_), np.full(total, -1)
+        theirs = tuple(part[numbers] for part in self._changed.order)
+        hidden[rows] = less(tuple(part[rows] for part in order), theirs, or_equal=True)
+        for number, rule in enumerate(self._changed.superseded):
+            applies = _applies(rule, table, order, self.mode)
+            if self.mode == "mirror":
+                hidden |= applies
+            else:
+                ended[applies & (ended < 0)] = number
+        if self.mode == "soft_delete" and self.mark is not None:
+            ended[_is_marked(group.opened.read(group.number, [self.mark]))] = -1
+        return _Effect(hidden, ended)
+
+    def _replaced(self, group: RowGroup) -> tuple[Rows, Rows]:
+        """Return the rows whose key has a waiting change, and its number."""
+        if self._asked is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return self._asked.find(super().key_rows(group))
+
+
+class _WithOneMore(ParquetFiles):
+    """The files of a table, and one in memory."""
+
+    def __init__(self, files: ParquetFiles, more: ParquetFile) -> None:
+        self._files = files
+        self._more = more
+
+    def open(self, path: str) -> ParquetFile:
+        return self._more if path == self._more.path else self._files.open(path)
+
+    def read_bytes(self, path: str, offset: int, size: int) -> bytes:
+        return self._files.read_bytes(path, offset, size)
+
+
+def _applies(rule: Superseded, table: pa.Table, order: Order, mode: str) -> NDArray[np.bool_]:
+    """Return the rows of a row group that a statement or snapshot removes or marks."""
+    if mode == "mirror":
+        found = less(order[:3], tuple(rule.before), or_equal=False)
+    else:
+        found = less(order, (*rule.before, STATEMENT_ROW), or_equal=True)
+    if rule.since is not None:
+        found &= ~less(order[:3], tuple(rule.since), or_equal=False)
+    for name, value in rule.columns.items():
+        found &= pc.fill_null(pc.equal(table.column(name), value), False).to_numpy()
+    return found
+
+
+def _is_marked(rows: pa.Table) -> NDArray[np.bool_]:
+    marked: NDArray[np.bool_] = pc.fill_null(rows.column(0), False).to_numpy()
+    return marked
+
+
+def _marked(rows: pa.Table, ended: Rows, superseded: Sequence[Superseded]) -> pa.Table:
+    """Return rows with the marks of the statements that removed them."""
+    for number in np.unique(ended[ended >= 0]).tolist():
+        rule, mask = superseded[number], pa.array(ended == number)
+        position = dict(zip((EPOCH, BINLOG, OFFSET), rule.before, strict=True))
+        values = {IS_DELETED: True, **position, ROW: STATEMENT_ROW, GTID: None}
+        values |= {TS: rule.at} if rule.at is not None else {}
+        for name in rows.column_names:
+            if name in values:
+                column = rows.column(name)
+                rows = with_column(rows, name, pc.if_else(mask, pa.scalar(values[name], column.type), column))
+    return rows

@@ -1,0 +1,74 @@
+"""Rows of a batch as Arrow tables: from its Parquet files, and from earlier ones for its XA COMMITs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cdc_lib.errors import CorruptBatch
+from cdc_lib.model.manifest import ABSENT, BINLOG, CHANGE_COLUMNS, EPOCH, GTID, OFFSET, TS, DataFile
+from cdc_lib.model.position import Point
+from cdc_lib.model.xa_settlement import XaCommit
+from cdc_lib.ports import ObjectStore
+
+
+def read_file(store: ObjectStore, key: str, file: DataFile) -> pa.Table:
+    """Read one Parquet file of a batch; the result always has ``_absent``.
+
+    Raises:
+        CorruptBatch: it is missing, is not a Parquet file, or has other rows than in its manifest.
+    """
+    with store.open_read(key) as data:
+        try:
+            rows = pq.ParquetFile(data).read()
+        except (pa.ArrowInvalid, OSError) as error:
+            raise CorruptBatch(
+                f"a file of a batch cannot be read: {error}",
+                hint="Restore it from a backup, or rewind the drain cursor to before its window and drain it again.",
+                key=key,
+            ) from error
+    if rows.num_rows != file.rows:
+        raise CorruptBatch("a file of a batch holds other rows than its manifest says", key=key, expected=file.rows)
+    if ABSENT in rows.schema.names:
+        return rows
+    return rows.add_column(len(CHANGE_COLUMNS), ABSENT, pa.nulls(rows.num_rows, pa.string()))
+
+
+def from_point(rows: pa.Table, floor: Point | None) -> pa.Table:
+    """Leave out rows before a point."""
+    if floor is None:
+        return rows
+    epoch, file, offset = (rows.column(name) for name in (EPOCH, BINLOG, OFFSET))
+    same_file = pc.and_(pc.equal(file, floor.file), pc.greater_equal(offset, floor.offset))
+    same_epoch = pc.and_(pc.equal(epoch, floor.epoch), pc.or_(pc.greater(file, floor.file), same_file))
+    return rows.filter(pc.or_(pc.greater(epoch, floor.epoch), same_epoch))
+
+
+def committed(rows: pa.Table, commits: Sequence[XaCommit]) -> pa.Table:
+    """Return the rows of committed XA transactions with the order key, the time and the GTID of their commits.
+
+    Args:
+        rows: rows of a file of prepared rows, with file and offset of the start of their transaction.
+        commits: commits, in any order.
+    """
+    found = []
+    for commit in commits:
+        began, at = commit.prepared.start, commit.point
+        own = pc.and_(pc.equal(rows.column(BINLOG), began.file_number), pc.equal(rows.column(OFFSET), began.offset))
+        part = rows.filter(own)
+        values = {
+            EPOCH: at.epoch,
+            BINLOG: at.file,
+            OFFSET: at.offset,
+            TS: commit.decision.time,
+            GTID: commit.decision.gtid or None,
+        }
+        for name, value in values.items():
+            index = part.schema.get_field_index(name)
+            kind = part.schema.field(index).type
+            part = part.set_column(index, name, pa.array([value] * part.num_rows, kind))
+        found.append(part)
+    return pa.concat_tables(found) if found else rows.slice(0, 0)
