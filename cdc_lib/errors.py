@@ -28,6 +28,7 @@ CdcError
 │   ├── MergeConflict *          another writer committed to the table meanwhile
 │   ├── ForeignChange            the lake table no longer holds what was merged
 │   ├── SchemaChangeStopped      a change at the source at which the source file stops the table
+│   ├── SchemaChangeAsked        a change at the source that waits for a person
 │   └── IncompatibleSchema       a column change that cannot be applied without loss
 └── AckError                     cursors
     ├── CursorMoved              the cursor was moved since this task loaded it
@@ -296,6 +297,12 @@ class SchemaChangeStopped(MergeError):
     """A change at the source at which the source file stops the table."""
 
     code = "schema_change_stopped"
+
+
+class SchemaChangeAsked(MergeError):
+    """A change at the source that waits for a person: the context has its kind, epoch and position."""
+
+    code = "schema_change_asked"
 
 
 class IncompatibleSchema(MergeError):

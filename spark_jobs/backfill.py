@@ -23,6 +23,7 @@ from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, MergeConflict
 from cdc_lib.lake.routing import LakeMerge, lake_merges
+from cdc_lib.merge.answers import answers_for
 from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import StoredBatch, tables_of
 from cdc_lib.model.backfill import COPY_SUFFIX, Backfill, BackfillRequest
@@ -159,8 +160,20 @@ def _attempt(
     decide = BackfillDecision(found.begin, end, (low, high), is_copy=is_copy, from_start=found.from_start)
     watch = None if is_copy else ForeignChangeDetector(config.source, plan, batches)
     counts = _BatchSelection(decide, archive, config.source, request, say, said)
+    answers = answers_for(config, pipeline.store)
     job = TableMerge(
-        config, pipeline.store, plan, batches, None, say, None, decide, waits=False, watch=watch, counts=counts
+        config,
+        pipeline.store,
+        plan,
+        batches,
+        None,
+        say,
+        None,
+        decide,
+        waits=False,
+        watch=watch,
+        counts=counts,
+        answers=answers,
     )
     say(f"{request.period}: {found.chosen} windows, {len(found.snapshots)} snapshots, {len(batches)} batches to read")
     return merge_all(spark, job, lakes, say)

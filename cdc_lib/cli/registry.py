@@ -78,6 +78,13 @@ _QUARANTINE = {
     "resume": Entry("Follow a quarantined table again from here, with a new snapshot that the next run takes."),
 }
 
+_SCHEMA = {
+    "questions": Entry("List the schema changes at which tables of a source wait for an answer (schema_changes: ask)."),
+    "answer": Entry(
+        "Answer the schema change at which a table waits; the next merge applies it to this statement only."
+    ),
+}
+
 _BATCHES = {
     "list": Entry("List the last batches of a source, in the order of the binlog.", "list_batches"),
     "gc": Entry("Remove batches that every consumer has acknowledged and that are older than store.keep_batches_for."),
@@ -131,6 +138,7 @@ COMMANDS: dict[str, Entry | GroupEntry] = {
     "step": GroupEntry("One step of cdc run at a time.", _STEP),
     "cursor": GroupEntry("Show and move the cursors of a source.", _CURSOR),
     "quarantine": GroupEntry("Tables that are left out of the lake because of an error.", _QUARANTINE),
+    "schema": GroupEntry("Schema changes that wait for a person.", _SCHEMA),
     "batches": GroupEntry("The batches of a source in the store.", _BATCHES),
     "lake": GroupEntry("The lake tables of a source.", _LAKE),
     "consumers": GroupEntry("Who reads the batches of a source.", _CONSUMERS),

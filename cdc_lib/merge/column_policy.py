@@ -6,14 +6,12 @@ remembers. A merge that is repeated decides the same, also if it dropped the lak
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from cdc_lib.errors import SchemaChangeStopped
-from cdc_lib.lake.evolution import holds, widens
 from cdc_lib.lake.routing import RoutedTable
 from cdc_lib.merge.chunks import read_to_of
+from cdc_lib.merge.column_statements import followed, names_word
 from cdc_lib.merge.plan import MergeInput, StoredBatch
 from cdc_lib.merge.renames import current_name, renamed_schemas
 from cdc_lib.model.column_rename import ColumnRename
@@ -23,10 +21,7 @@ from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.model.schema_policy import SchemaChangeKind, SchemaPolicy
-
-_SHOWN = 120
-"""Characters of a statement that an error shows."""
+from cdc_lib.model.schema_policy import SchemaPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +84,7 @@ def decide_columns(
     """Decide which columns of a source table a merge adds, drops and leaves out.
 
     Args:
-        policy: of the source table, which does not follow each added and keep each dropped column.
+        policy: of the source table, with its answers; it does not follow each added and keep each dropped column.
         routed: the source table.
         inputs: what is merged of it.
         state: the lake table, after its columns were renamed; None if it does not exist.
@@ -105,8 +100,8 @@ def decide_columns(
     has = frozenset(name.lower() for name in now)
     dropped = tuple(name for name in before if name.lower() not in has)
     decision = ColumnDecision((), dropped, frozenset(), None, now)
-    if policy.drop_column == "follow":
-        decision = replace(decision, left_out=frozenset(name.lower() for name in dropped) | rows.passed(has))
+    passed = rows.passed(has) if policy.drop_column == "follow" else frozenset()
+    decision = replace(decision, left_out=followed(policy, "drop_column", routed, dropped, inputs) | passed)
     if state is None or state.snapshot_id is None or not inputs:
         return decision  # a table without a commit gets all columns
     lake = {column.name.lower() for column in state.columns}
@@ -114,8 +109,9 @@ def decide_columns(
     known = lake | key | {name.lower() for name in before if marker.source_columns}
     decision = replace(decision, added=tuple(name for name in now if name.lower() not in known))
     if policy.add_column != "follow":
-        decision = replace(decision, only=frozenset(lake | key))
-    if policy.drop_column == "follow":
+        new = followed(policy, "add_column", routed, decision.added, inputs)
+        decision = replace(decision, only=frozenset(lake | key | new))
+    if policy.drop_column in ("follow", "ask"):
         former = former_columns(rows.merged, [*rows.new, state]) - has
         decision = replace(decision, left_out=decision.left_out | former)
     return decision
@@ -180,8 +176,8 @@ def _unsure(routed: RoutedTable, manifest: Manifest, schemas: Sequence[TableSche
     again = "create" in kinds or "create_if_missing" in kinds or kinds.count("swap") > 1
     has = {column.name.lower() for column in schemas[-1].columns}
     lacks = {column.name.lower() for schema in schemas for column in schema.columns} - has
-    named = [one.statement for one in manifest.ddl if _names_word(one.statement, routed.name)]
-    return frozenset(name for name in lacks if again or sum(_names_word(text, name) for text in named) > 1)
+    named = [one.statement for one in manifest.ddl if names_word(one.statement, routed.name)]
+    return frozenset(name for name in lacks if again or sum(names_word(text, name) for text in named) > 1)
 
 
 def _may_be_again(manifest: Manifest, epoch_changes: Iterable[EpochChange]) -> bool:
@@ -220,95 +216,3 @@ def _names(schema: TableSchema, routed: RoutedTable) -> tuple[str, ...]:
 
 def _end(manifest: Manifest) -> Point:
     return read_to_of(manifest) if manifest.window is None else Point.at(manifest.window.epoch, manifest.window.stop)
-
-
-def refuse_columns(
-    policy: SchemaPolicy,
-    routed: RoutedTable,
-    decision: ColumnDecision,
-    inputs: Sequence[MergeInput],
-    others: Sequence[str],
-) -> None:
-    """Refuse added or dropped columns at which the source file stops the table, and those that cannot be dropped.
-
-    Args:
-        policy: of the source table.
-        routed: the source table.
-        decision: about its columns.
-        inputs: what is merged of it.
-        others: other source tables whose rows the lake table holds.
-
-    Raises:
-        SchemaChangeStopped: a column was added or dropped.
-    """
-    if decision.added and policy.add_column == "stop":
-        raise _stopped(routed, f"added {_listed(decision.added)}", decision.added, "add_column", inputs)
-    if decision.dropped and policy.drop_column == "stop":
-        raise _stopped(routed, f"dropped {_listed(decision.dropped)}", decision.dropped, "drop_column", inputs)
-    if decision.dropped and policy.drop_column == "follow" and others:
-        raise SchemaChangeStopped(
-            f"the source dropped {_listed(decision.dropped)}, and {', '.join(others)} share the lake table",
-            hint="Set schema_changes.drop_column: keep for the table in the source file, and merge again.",
-            table=routed.table,
-        )
-
-
-def refuse_wider(
-    policy: SchemaPolicy,
-    routed: RoutedTable,
-    schemas: Iterable[TableSchema],
-    inputs: Sequence[MergeInput],
-    state: LakeTable,
-) -> None:
-    """Refuse a column that needs a wider type in the lake, if the source file stops the table there.
-
-    Args:
-        policy: of the source table.
-        routed: the source table.
-        schemas: of its rows, under the lake's column names.
-        inputs: what is merged of it.
-        state: the lake table.
-
-    Raises:
-        SchemaChangeStopped: a column needs a wider type.
-    """
-    if policy.widen == "follow":
-        return
-    have = {column.name.lower(): column.type for column in state.columns}
-    for column in (column for schema in schemas for column in schema.columns):
-        old, new = have.get(column.name.lower()), column.type.lake_type
-        if old is not None and not holds(old, new) and widens(old, new):
-            what = f"changed column {column.name}, which is {old} in the lake, to {new}"
-            raise _stopped(routed, what, [column.name], "widen", inputs)
-
-
-def _stopped(
-    routed: RoutedTable, what: str, columns: Sequence[str], key: SchemaChangeKind, inputs: Sequence[MergeInput]
-) -> SchemaChangeStopped:
-    answers = "follow" if key == "widen" else "follow or keep"
-    return SchemaChangeStopped(
-        f"the source {what}{_statement(routed, columns, inputs)}, and the source file stops the table there (schema_changes.{key}: stop)",
-        hint=f"Set schema_changes.{key} to {answers} for this table in the source file, and merge again. Afterwards it may be stop "
-        "again, for the next change.",
-        table=routed.table,
-        column=columns[0],
-    )
-
-
-def _statement(routed: RoutedTable, columns: Sequence[str], inputs: Sequence[MergeInput]) -> str:
-    """Return the position and text of the last statement that names the table and one of the columns; empty without one."""
-    named = [
-        one
-        for each in inputs
-        for one in each.batch.manifest.ddl
-        if _names_word(one.statement, routed.name) and any(_names_word(one.statement, name) for name in columns)
-    ]
-    return f" at {named[-1].position} ({named[-1].statement[:_SHOWN]!r})" if named else ""
-
-
-def _names_word(statement: str, word: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", statement, re.IGNORECASE) is not None
-
-
-def _listed(columns: Sequence[str]) -> str:
-    return f"column{'s' if len(columns) > 1 else ''} {', '.join(columns)}"

@@ -1,61 +1,57 @@
-"""Statements at which the source file stops a table: TRUNCATE, DROP TABLE and renames of columns; pure."""
+"""Statements at which the source file stops a table, or a person is asked: TRUNCATE, DROP TABLE and renames; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cdc_lib.errors import SchemaChangeStopped
-from cdc_lib.model.ddl_effect import TableStatement
+from cdc_lib.errors import MergeError
+from cdc_lib.merge.stopped_change import StoppedChange
+from cdc_lib.model.ddl_effect import TableStatement, TableStatementKind
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point
-from cdc_lib.model.schema_policy import SchemaChangeKind, SchemaPolicy
+from cdc_lib.model.schema_policy import SchemaPolicy
+from cdc_lib.model.schema_question import SchemaChangeKind
 from cdc_lib.model.table_name import TableName
 
-_ANSWERS: dict[SchemaChangeKind, str] = {
-    "truncate": "follow (the lake's rows are removed) or keep (they stay)",
-    "drop_table": "follow (the lake's rows are removed) or keep (they stay)",
-    "rename": "follow",
+_KINDS: dict[TableStatementKind, SchemaChangeKind] = {
+    "truncate": "truncate",
+    "drop": "drop_table",
+    "rename_columns": "rename",
 }
+"""The key of the source file for each statement that has one."""
 
 
 def refuse_statements(
     table: TableName, policy: SchemaPolicy, manifests: Iterable[Manifest], since: Point | None
 ) -> None:
-    """Refuse the first statement at which the source file stops a table.
+    """Refuse the first statement at which a table stops.
 
     Args:
         table: the source table.
-        policy: what it does about statements.
+        policy: what it does about statements, with its answers.
         manifests: of windows, in the stream's order.
         since: statements before this point are merged; None for none.
 
     Raises:
-        SchemaChangeStopped: names the statement, its position and its time.
+        SchemaChangeStopped: the source file stops the table there; names the statement, its position and its time.
+        SchemaChangeAsked: nobody has answered yet; names the same.
     """
     for manifest in manifests:
         for statement in manifest.statements:
-            key = _stopped_by(policy, statement) if statement.table == table else None
-            if key is None or (since is not None and Point.at(manifest.epoch, statement.position) < since):
+            kind, point = _KINDS.get(statement.kind), Point.at(manifest.epoch, statement.position)
+            if statement.table != table or kind is None or (since is not None and point < since):
                 continue
-            at = f" ({statement.time:%Y-%m-%d %H:%M:%S} UTC)" if statement.time is not None else ""
-            raise SchemaChangeStopped(
-                f"the source {_description(statement)} at {statement.position}{at}, and the source file stops the table there "
-                f"(schema_changes.{key}: stop)",
-                hint=f"Set schema_changes.{key} to {_ANSWERS[key]} for this table in the source file, and merge again. "
-                "Afterwards it may be stop again, for the next change.",
-                table=table,
-            )
+            behaviour = policy.at(kind, point)
+            if behaviour in ("stop", "ask"):
+                change = _change(statement, kind, manifest.epoch)
+                error: MergeError = change.stopped() if behaviour == "stop" else change.asked()
+                raise error
 
 
-def _stopped_by(policy: SchemaPolicy, statement: TableStatement) -> SchemaChangeKind | None:
-    """Return the key of the source file that stops a table at a statement; None for none."""
-    if statement.kind == "truncate" and policy.truncate == "stop":
-        return "truncate"
-    if statement.kind == "drop" and policy.drop_table == "stop":
-        return "drop_table"
-    if statement.kind == "rename_columns" and policy.rename == "stop":
-        return "rename"
-    return None
+def _change(statement: TableStatement, kind: SchemaChangeKind, epoch: int) -> StoppedChange:
+    at = f" ({statement.time:%Y-%m-%d %H:%M:%S} UTC)" if statement.time is not None else ""
+    what = f"{_description(statement)} at {statement.position}{at}"
+    return StoppedChange(statement.table, kind, epoch, statement.position, what)
 
 
 def _description(statement: TableStatement) -> str:

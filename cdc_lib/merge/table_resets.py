@@ -69,7 +69,9 @@ def statement_effects(
             at = Point.at(manifest.epoch, statement.position)
             if statement.table == table and (since is None or since <= at):
                 after = _after(now, statement, at, policy)
-                removes = after.before != now.before or (statement.kind == "drop" and policy.drop_table != "keep")
+                removes = after.before != now.before or (
+                    statement.kind == "drop" and policy.at("drop_table", at) != "keep"
+                )
                 now = _counted(after, statement, at, manifest) if removes else after
     return now
 
@@ -85,8 +87,8 @@ def _after(now: StatementEffects, statement: TableStatement, at: Point, policy: 
     """Return the effects after one more statement."""
     kind = statement.kind
     if kind == "drop":
-        now = replace(_emptied(now, at) if policy.drop_table == "follow" else now, dropped=at)
-    elif kind == "truncate" and policy.truncate == "keep":
+        now = replace(_emptied(now, at) if policy.at("drop_table", at) == "follow" else now, dropped=at)
+    elif kind == "truncate" and policy.at("truncate", at) == "keep":
         now = replace(now, kept=(*now.kept, at))
     elif kind == "truncate":
         now = _emptied(now, at)

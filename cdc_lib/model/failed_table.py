@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from cdc_lib.errors import CdcError
+from cdc_lib.errors import CdcError, SchemaChangeAsked
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema_question import DECISIONS, SchemaQuestion
 from cdc_lib.model.table_name import TableName
 
 
@@ -19,6 +21,7 @@ class StoppedTable:
         code: of the error, see :mod:`cdc_lib.errors`; a newer release may have written one that is not known here.
         what: what is wrong.
         hint: what to do.
+        question: the statement at which the table waits for an answer; None if it stopped for another reason.
     """
 
     tables: tuple[TableName, ...]
@@ -26,11 +29,12 @@ class StoppedTable:
     code: str
     what: str
     hint: str
+    question: SchemaQuestion | None = None
 
     @classmethod
     def by(cls, error: CdcError, tables: tuple[TableName, ...], lake_table: str) -> StoppedTable:
         """Return the table that an error stopped."""
-        return cls(tables, lake_table, error.code, error.message, error.hint)
+        return cls(tables, lake_table, error.code, error.message, error.hint, question_of(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +52,13 @@ class Stopped:
     merge_id: str
     at: datetime
     tables: tuple[StoppedTable, ...]
+
+
+def question_of(error: CdcError) -> SchemaQuestion | None:
+    """Return the question that an error asks; None for another error, and for one that counts several."""
+    found = {name: error.context.get(name) for name in ("table", "change", "epoch", "position")}
+    kind = next((kind for kind in DECISIONS if kind == found["change"]), None)
+    if not isinstance(error, SchemaChangeAsked) or kind is None or not isinstance(found["epoch"], int):
+        return None
+    table, position = TableName.parse(str(found["table"])), Position.parse(str(found["position"]))
+    return SchemaQuestion(table, kind, found["epoch"], position)

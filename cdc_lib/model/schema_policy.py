@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Behaviour = Literal["follow", "keep", "stop"]
-"""follow: the lake does as the source; keep: the lake keeps what it has; stop: the merge of the table stops."""
+from cdc_lib.model.position import Point
+from cdc_lib.model.schema_question import SchemaAnswer, SchemaChangeKind
 
-FollowOrStop = Literal["follow", "stop"]
+Behaviour = Literal["follow", "keep", "stop", "ask"]
+"""follow: the lake does as the source; keep: the lake keeps what it has; stop: the merge of the table stops; ask: it stops until a
+person has answered."""
+
+FollowOrStop = Literal["follow", "stop", "ask"]
 """The behaviours of changes that the lake cannot leave out and keep its rows right."""
 
-SchemaChangeKind = Literal["add_column", "drop_column", "widen", "rename", "drop_table", "truncate"]
-"""The kinds of changes that have a behaviour, named like their keys in the source file."""
+KeepOrStop = Literal["keep", "stop", "ask"]
+"""The behaviours of changes that the lake cannot follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +27,43 @@ class SchemaPolicy:
         add_column: a column that the source added.
         drop_column: a column that the source dropped.
         widen: a column whose new type needs a wider type in the lake.
+        narrow: a column whose type a statement made narrower than the lake's column.
         rename: columns that the source renamed.
         drop_table: DROP TABLE, or DROP DATABASE; None as the mode does: ``mirror`` tables keep their rows, the others record
             that they are removed.
         truncate: TRUNCATE.
+        answers: about single statements of the table, where the behaviour is ``ask``.
     """
 
     add_column: Behaviour = "follow"
     drop_column: Behaviour = "keep"
     widen: FollowOrStop = "follow"
+    narrow: KeepOrStop = "keep"
     rename: FollowOrStop = "follow"
     drop_table: Behaviour | None = None
     truncate: Behaviour = "follow"
+    answers: tuple[SchemaAnswer, ...] = ()
+
+    def of(self, kind: SchemaChangeKind) -> Behaviour | None:
+        """Return what the source file says about a kind of change."""
+        behaviours: dict[SchemaChangeKind, Behaviour | None] = {
+            "add_column": self.add_column,
+            "drop_column": self.drop_column,
+            "widen": self.widen,
+            "narrow": self.narrow,
+            "rename": self.rename,
+            "drop_table": self.drop_table,
+            "truncate": self.truncate,
+        }
+        return behaviours[kind]
+
+    def at(self, kind: SchemaChangeKind, point: Point) -> Behaviour | None:
+        """Return what the table does at a statement: the answer takes the place of ``ask``."""
+        behaviour = self.of(kind)
+        if behaviour != "ask":
+            return behaviour
+        given = (one for one in self.answers if (one.question.kind, one.question.point) == (kind, point))
+        return next((one.decision for one in given), behaviour)
 
     @property
     def watches_columns(self) -> bool:

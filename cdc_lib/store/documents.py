@@ -20,6 +20,7 @@ from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import Cut, MergePlan
 from cdc_lib.model.observation import DrainObservation, ServerObservation
 from cdc_lib.model.raw_event import RawFacts
+from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.model.sealed_days import AnnouncedDays
 from cdc_lib.model.verify import Report, Verified
@@ -46,6 +47,7 @@ Document = (
     | ServerObservation
     | DrainObservation
     | AnnouncedDays
+    | SchemaAnswer
 )
 """Kinds of documents."""
 
@@ -68,6 +70,7 @@ _KINDS: dict[type[Any], str] = {
     ServerObservation: "server_observation",
     DrainObservation: "drain_observation",
     AnnouncedDays: "announced_days",
+    SchemaAnswer: "schema_answer",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 

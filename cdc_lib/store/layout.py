@@ -14,6 +14,7 @@
     <source>/cuts/<merge id>.json
     <source>/verified/<database.table>/<lake table>.json
     <source>/stopped.json
+    <source>/answers/<database.table>/<epoch>-<file>.<offset>-<kind>.json
     <source>/schemas/<epoch>/tables/<database.table>/<file>.<offset>-<kind>.json
     <source>/schemas/<epoch>/databases/<database>/<file>.<offset>-<kind>.json
 
@@ -29,6 +30,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.folder import folder_of
 from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.schema_question import SchemaQuestion
 from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask, Window
@@ -204,6 +206,16 @@ def verified_key(source: str, table: str, lake_table: str) -> str:
 def stopped_key(source: str) -> str:
     """Return the key of the tables that stopped in the last merge of a source."""
     return f"{_name('source', source)}/stopped.json"
+
+
+def answers_prefix(source: str) -> str:
+    """Return the prefix of all answers about schema changes of a source."""
+    return f"{_name('source', source)}/answers/"
+
+
+def answer_key(source: str, question: SchemaQuestion) -> str:
+    """Return the key of the answer about one statement of one table."""
+    return f"{answers_prefix(source)}{table_folder(question.table)}/{question.point.sortable}-{question.kind}.json"
 
 
 def complete_key(source: str) -> str:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, ForeignChange
 from cdc_lib.lake.routing import LakeMerge, lake_merges
+from cdc_lib.merge.answers import answers_for
 from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import StoredBatch, tables_of
 from cdc_lib.merge.publish import publish_cut
@@ -95,7 +96,10 @@ def merge(
     watch = ForeignChangeDetector(config.source, plan, batches, known.tables if known is not None else ())
     lag = lag_of(batches, now())
     named = lru_cache(partial(named_snapshots, store, config.source))
-    job = TableMerge(config, store, plan, batches, origin, say, lag, watch=watch, named_by_cuts=named, now=now)
+    answers = answers_for(config, store)
+    job = TableMerge(
+        config, store, plan, batches, origin, say, lag, watch=watch, named_by_cuts=named, now=now, answers=answers
+    )
     LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
     stopped: list[StoppedTable] = []
     try:

@@ -19,8 +19,6 @@ from cdc_lib.merge.column_policy import (
     decide_columns,
     former_columns,
     narrowed,
-    refuse_columns,
-    refuse_wider,
 )
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.evolve_table import evolved, is_indistinct, merge_mode, others_of, rekeyed
@@ -36,6 +34,7 @@ from cdc_lib.merge.renames import (
 )
 from cdc_lib.merge.replayed_defaults import limit_replays
 from cdc_lib.merge.scd2.epochs import unfinished_epochs
+from cdc_lib.merge.stopped_columns import refuse_columns, refuse_narrower, refuse_wider
 from cdc_lib.merge.stopped_statements import refuse_statements
 from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.model.column_rename import ColumnRename
@@ -47,6 +46,7 @@ from cdc_lib.model.position import Point, Position
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.schema_policy import SchemaPolicy
+from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.model.table_commit import Changes, Superseded, TableCommit
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
@@ -105,6 +105,7 @@ class TableMerge:
         named_by_cuts: returns the snapshots that cuts name; None for no maintenance after the merge.
         counts: selects the batches of a table; None for all.
         now: returns the time (UTC), by which old snapshots are removed.
+        answers: about schema changes, read once: all decisions of a merge see the same.
     """
 
     config: SourceConfig
@@ -120,6 +121,7 @@ class TableMerge:
     named_by_cuts: Callable[[], Collection[int]] | None = None
     counts: Counts | None = None
     now: Now = utc_now
+    answers: Sequence[SchemaAnswer] = ()
 
     def run(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         """Merge one lake table; retried when another commit comes first.
@@ -243,7 +245,9 @@ class TableMerge:
         ]
         if state is not None:
             for part in parts:
-                refuse_wider(self._policy(part.routed.table), part.routed, part.schemas, part.work.inputs, state)
+                policy, inputs = self._policy(part.routed.table), part.work.inputs
+                refuse_wider(policy, part.routed, part.schemas, inputs, state)
+                refuse_narrower(policy, part.routed, part.schemas, inputs, state)
             state = rekeyed(target, lake, parts, state)
         applied: Mapping[str, int] = {}
         if due:
@@ -305,7 +309,9 @@ class TableMerge:
         return replace(work, rebuild_before=AFTER_ALL_CHANGES, kept=()) if foreign else work
 
     def _policy(self, table: TableName) -> SchemaPolicy:
-        return self.config.schema_changes.policy(*table.pair)
+        policy = self.config.schema_changes.policy(*table.pair)
+        answers = tuple(one for one in self.answers if one.question.table == table)
+        return replace(policy, answers=answers) if answers else policy
 
     def _by_policy(
         self, target: MergeTarget[DataFrame], lake: LakeMerge, works: Sequence[TableWork], state: LakeTable | None
@@ -435,7 +441,7 @@ class TableMerge:
         drain = ObjectCursorStore(self.store).load(self.config.source, DRAIN)
         again = replayed_batches(self.store, self.config.source, work.table, work.replay, self.plan.quarantine, drain)
         schemas = renamed_schemas(work.table, again, part.renames)
-        if self._policy(work.table).drop_column == "follow" and state is not None:
+        if self._policy(work.table).drop_column in ("follow", "ask") and state is not None:
             target = narrowed(routed.target, former_columns(schemas, [*part.schemas, state]))
             routed = replace(routed, target=target)
             part = replace(part, routed=routed)

@@ -58,6 +58,7 @@ CODES = frozenset(
         "merge_conflict",
         "foreign_change",
         "schema_change_stopped",
+        "schema_change_asked",
         "incompatible_schema",
         "ack_error",
         "cursor_moved",

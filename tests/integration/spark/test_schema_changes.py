@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from cdc_lib.config.schema_changes import SchemaChangesConfig
-from cdc_lib.errors import MergeError
+from cdc_lib.errors import ConfigError, MergeError, SchemaChangeAsked
+from cdc_lib.merge.answers import answer_question, open_questions
 from cdc_lib.model.backfill import BackfillRequest, Period
 from cdc_lib.snapshot.partial import PartialRequest
 from spark_jobs.backfill import backfill
@@ -45,6 +48,10 @@ class Changed(Compared):
         for _ in range(2):
             merge(self.lake.spark, self.capture.config, plan, self.capture.store, self.lake.said.append)
         self.capture.pipeline.ack_lake(by="test")
+
+    def answer(self, name, decision, position=None):
+        table, at = f"{self.database}.{name}", datetime.now(UTC)
+        return answer_question(self.capture.config, self.capture.store, table, decision, position, at=at, by="ann")
 
     def rows(self, name, *columns):
         return self.lake.rows(f"{self.database}.{name}", *(columns or ("id", "v")))
@@ -265,3 +272,59 @@ def test_stopped_tables_continue_where_they_were_once_the_source_file_says_how(s
     report = source.report()
     assert {one.table.table for one in report.tables if not one.clean} == set()
     assert {source.rows(name)[-1] for name, (kind, _) in tables.items() if kind != "drop_table"} == {(4, "later")}
+
+
+ASKED = {
+    "truncate": ("TRUNCATE {}", ("follow", "keep")),
+    "add_column": ("ALTER TABLE {} ADD COLUMN n INT", ("keep",)),
+    "drop_column": ("ALTER TABLE {} DROP COLUMN w", ("follow",)),
+    "narrow": ("ALTER TABLE {} MODIFY b INT", ("keep",)),
+}
+"""By key, the statement, and what is answered."""
+
+
+def test_asked_tables_continue_where_they_were_once_somebody_has_answered(source):
+    """They end as tables whose source file said so from the start; the next change asks again."""
+    tables = {f"{kind}_{answer}": (kind, answer) for kind, (_, answers) in ASKED.items() for answer in answers}
+    said = [{"tables": f"*.{name}_said", kind: answer} for name, (kind, answer) in tables.items()]
+    asks = [{"tables": f"*.{kind}_*", kind: "ask"} for kind in ASKED]
+    source.says(tables=[*said, *asks])
+    for name in (*tables, *(f"{one}_said" for one in tables)):
+        source.run(f"CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(9), w INT, b BIGINT)")
+        source.run(f"INSERT INTO {name} VALUES (1, 'a', 1, 1), (2, 'b', 2, 2), (3, 'c', 3, 3)")
+    source.round()
+    for name, (kind, _) in tables.items():
+        for one in (name, f"{name}_said"):
+            source.run(f"UPDATE {one} SET v = 'before' WHERE id = 2", ASKED[kind][0].format(one))
+            source.run(f"INSERT INTO {one} (id, v) VALUES (4, 'after')")
+    source.drain()
+    with pytest.raises(MergeError) as stopped:
+        source.merge()
+    assert all(f"(schema_changes.{kind}: ask)" in str(stopped.value) for kind in ASKED)
+    assert all(source.rows(name) == [(1, "a"), (2, "b"), (3, "c")] for name in tables)
+
+    store, config = source.capture.store, source.capture.config
+    assert {one.question.table.table for one in open_questions(store, config.source)} == set(tables)
+    with pytest.raises(ConfigError, match="does not wait for an answer"):
+        source.answer("truncate_keep_said", "keep")
+    for name, (_, answer) in tables.items():
+        source.answer(name, answer)
+    with pytest.raises(ConfigError, match="ann has answered keep"):
+        source.answer("truncate_keep", "follow")
+    source.merge()
+    assert open_questions(store, config.source) == []
+    with pytest.raises(ConfigError, match="does not wait for an answer"):
+        source.answer("truncate_keep", "keep")
+    for name in tables:
+        assert (name, source.rows(name), source.columns(name)) == (
+            name, source.rows(f"{name}_said"), source.columns(f"{name}_said"),
+        )  # fmt: skip
+    source.run("UPDATE truncate_keep SET v = 'later' WHERE id = 4", "UPDATE add_column_keep SET n = 9 WHERE id = 4")
+    source.twice()
+    assert source.rows("truncate_keep") == [(1, "a"), (2, "before"), (3, "c"), (4, "later")]
+    assert source.columns("add_column_keep") == ["id", "v", "w", "b"]
+    assert {one.table.table for one in source.report().tables if not one.clean} == set()
+    source.run("TRUNCATE truncate_keep")
+    source.drain()
+    with pytest.raises(SchemaChangeAsked):
+        source.merge()

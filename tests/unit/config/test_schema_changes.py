@@ -42,6 +42,7 @@ def test_the_first_exception_that_covers_a_table_wins_and_unset_keys_are_those_o
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ("{narrow: follow}", ("schema_changes.narrow", "may hold wider values")),
         ("{widen: keep}", ("schema_changes.widen", "cannot hold the wider values")),
         ("{rename: keep}", ("schema_changes.rename", "older rows would lack their values")),
         (
@@ -57,3 +58,17 @@ def test_a_behaviour_that_cannot_hold_is_refused_with_its_key_and_reason(tmp_pat
     with pytest.raises(ConfigError) as refused:
         policy(tmp_path, changes)
     assert all(word in str(refused.value) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("changes", "asks"),
+    [
+        ("{}", False),
+        ("{truncate: stop, tables: [{tables: shop.orders, narrow: keep}]}", False),
+        ("{narrow: ask}", True),
+        ("{tables: [{tables: shop.orders, drop_table: ask}]}", True),
+    ],
+)
+def test_answers_are_read_only_where_a_change_waits_for_a_person(tmp_path: Path, changes: str, asks: bool):
+    policy(tmp_path, changes)
+    assert load_source(tmp_path / "shop.yaml").schema_changes.asks is asks

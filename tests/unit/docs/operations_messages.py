@@ -24,6 +24,7 @@ FOLLOWED_ELSEWHERE = {
     "the server ended the binlog stream before the window's end": "tests/integration/drain/test_drain_faults.py::test_a_connection_cut_at_any_byte_leaves_nothing",
     "the server refuses to read a table: …": "tests/integration/drain/test_unreadable_tables.py::test_a_table_that_the_user_may_not_read_is_named",
     "the source … at …, and the source file stops the table there (schema_changes.…: stop)": "tests/integration/spark/test_schema_changes.py::test_stopped_tables_continue_where_they_were_once_the_source_file_says_how",
+    "the source … at …, and the table waits for an answer (schema_changes.…: ask)": "tests/integration/spark/test_schema_changes.py::test_asked_tables_continue_where_they_were_once_somebody_has_answered",
     "the type of a column changed within a batch so that no type holds both: …": "tests/unit/consumers/test_batch.py::test_types_that_cannot_be_united_are_reported_and_versions_can_be_read_separately",
     "the unit belongs to epoch …, and the cursor is in epoch …": "tests/integration/plan/test_failover.py::test_a_standby_takes_over_in_the_middle_of_a_workload",
     "… has rows with …, and … keeps rows by …": "tests/integration/spark/test_backfill_other_key.py::test_a_copy_is_built_from_the_snapshot_with_the_new_key_on",

@@ -7,20 +7,23 @@ from datetime import timedelta
 
 import pytest
 
-from cdc_lib.errors import SchemaChangeStopped
+from cdc_lib.errors import SchemaChangeAsked, SchemaChangeStopped
 from cdc_lib.lake.routing import RoutedTable
-from cdc_lib.merge.column_policy import decide_columns, refuse_columns, refuse_wider, without_added
+from cdc_lib.merge.column_policy import decide_columns, without_added
 from cdc_lib.merge.load import load_batches
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.merge.renames import renames_of
+from cdc_lib.merge.stopped_columns import refuse_columns, refuse_narrower, refuse_wider
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.cursor import EpochChange
 from cdc_lib.model.ddl_effect import TableStatement
+from cdc_lib.model.failed_table import question_of
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
 from cdc_lib.model.manifest import Ddl
 from cdc_lib.model.position import Point
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema_policy import SchemaPolicy
+from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.store.objects.local import LocalStore
 from tests.harness.batches import BIGINT, IDENTITY, INT, START_TIME, BatchWriter, Row, at, table
 
@@ -191,12 +194,93 @@ def test_a_column_of_a_shared_lake_table_is_not_dropped(writer):
         refuse_columns(FOLLOW, ROUTED, decide(FOLLOW, [given], lake("id", "v", "w")), [given], ["shop.others"])
 
 
-def test_a_wider_type_stops_a_table_until_the_lake_has_it():
+def test_a_wider_type_stops_a_table_until_the_lake_has_it(writer):
     wide = table("shop.orders", {"id": INT, "v": BIGINT})
     state = lake("id", "v")
     refuse_wider(SchemaPolicy(), ROUTED, [wide], (), state)
     stops = SchemaPolicy(widen="stop")
     with pytest.raises(SchemaChangeStopped, match="changed column v, which is int in the lake, to bigint"):
-        refuse_wider(stops, ROUTED, [wide], (), state)
+        refuse_wider(stops, ROUTED, [wide], [window(writer, 100, 200, wide)], state)
     widened = replace(state, columns=(LakeColumn("id", "int"), LakeColumn("v", "bigint")))
     refuse_wider(stops, ROUTED, [wide, WITHOUT], (), widened)
+
+
+def with_ddl(given, *texts):
+    """Return a window with statements, the first of them at 110."""
+    ddl = tuple(Ddl(at(110 + 10 * i), "shop", text) for i, text in enumerate(texts))
+    return replace(given, batch=replace(given.batch, manifest=replace(given.batch.manifest, ddl=ddl)))
+
+
+def answers_to(error, decision):
+    return (SchemaAnswer("shop", question_of(error), decision, "ann", START_TIME),)
+
+
+@pytest.mark.parametrize(
+    ("key", "schema", "text", "words"),
+    [
+        ("add_column", MORE, "ALTER TABLE orders ADD COLUMN n INT", "added column n"),
+        ("drop_column", WITHOUT, "ALTER TABLE orders DROP COLUMN w", "dropped column w"),
+    ],
+)
+@pytest.mark.parametrize("decision", ["follow", "keep"])
+def test_an_answer_decides_as_the_source_file_would_have(writer, key, schema, text, words, decision):
+    """About the columns of the statement that the question names; a later statement asks again."""
+    given, state, asks = (
+        [with_ddl(window(writer, 100, 200, schema), text)],
+        lake("id", "v", "w"),
+        SchemaPolicy(**{key: "ask"}),
+    )
+    with pytest.raises(SchemaChangeAsked, match=rf"{words} at .*:110 .*schema_changes\.{key}: ask") as asked:
+        refuse_columns(asks, ROUTED, decide(asks, given, state), given, ())
+    policy, said = replace(asks, answers=answers_to(asked.value, decision)), SchemaPolicy(**{key: decision})
+    found = decide(policy, given, state)
+    refuse_columns(policy, ROUTED, found, given, ())
+    expected = decide(said, given, state)
+    names = ("id", "v", "w", "n")
+    assert [found.of(ROUTED).target.keeps(name) for name in names] == [
+        expected.of(ROUTED).target.keeps(name) for name in names
+    ]
+    assert (found.left_out, found.source_columns) == (expected.left_out, expected.source_columns)
+    later = [with_ddl(window(writer, 200, 300, schema), "ALTER TABLE x DROP COLUMN y", text)]
+    with pytest.raises(SchemaChangeAsked, match=":120"):
+        refuse_columns(policy, ROUTED, decide(policy, later, state), later, ())
+
+
+def test_a_question_without_its_statement_names_the_first_batch_of_the_merge(writer):
+    """The statement was in an earlier merge, which had no row after it."""
+    given, asks = [window(writer, 100, 200, MORE), window(writer, 200, 300, MORE)], SchemaPolicy(add_column="ask")
+    with pytest.raises(SchemaChangeAsked) as asked:
+        refuse_columns(asks, ROUTED, decide(asks, given, lake("id", "v", "w")), given, ())
+    assert asked.value.context["position"] == str(at(100))
+
+
+BIG = LakeTable((LakeColumn("id", "int"), LakeColumn("v", "bigint")), ("id",), "mirror", MERGED, 7, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "schemas", "stops"),
+    [
+        ("ALTER TABLE orders MODIFY v INT", [{"id": INT, "v": BIGINT}, {"id": INT, "v": INT}], True),
+        ("ALTER TABLE orders CHANGE v v INT NOT NULL", [{"id": INT, "v": INT}], True),
+        ("ALTER TABLE orders ADD KEY (v)", [{"id": INT, "v": INT}], False),
+        ("ALTER TABLE orders MODIFY v BIGINT", [{"id": INT, "v": INT}, {"id": INT, "v": BIGINT}], False),
+        ("ALTER TABLE orders_2 MODIFY v INT", [{"id": INT, "v": INT}], False),
+    ],
+)
+def test_a_narrower_type_stops_a_table_at_its_statement(writer, text, schemas, stops):
+    """Where the last rows have the narrower type; the lake keeps its own type by default and after the answer."""
+    tables = [table("shop.orders", columns) for columns in schemas]
+    given = [with_ddl(window(writer, 100, 200, *tables), text)]
+    refuse_narrower(SchemaPolicy(), ROUTED, tables, given, BIG)
+    asks = SchemaPolicy(narrow="ask")
+    if not stops:
+        refuse_narrower(asks, ROUTED, tables, given, BIG)
+        return
+    with pytest.raises(SchemaChangeStopped, match=r"changed column v, which is bigint in the lake, to int at .*:110"):
+        refuse_narrower(SchemaPolicy(narrow="stop"), ROUTED, tables, given, BIG)
+    with pytest.raises(SchemaChangeAsked) as asked:
+        refuse_narrower(asks, ROUTED, tables, given, BIG)
+    assert "Answer keep: cdc schema answer SOURCE shop.orders keep" in asked.value.hint
+    refuse_narrower(replace(asks, answers=answers_to(asked.value, "keep")), ROUTED, tables, given, BIG)
+    merged = replace(BIG, markers={ROUTED.table: replace(MERGED, merged_to=Point(1, 1, 150))})
+    refuse_narrower(asks, ROUTED, tables, given, merged)

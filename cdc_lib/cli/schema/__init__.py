@@ -1,0 +1,1 @@
+"""``cdc schema``: schema changes that wait for a person."""

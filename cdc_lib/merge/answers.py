@@ -1,0 +1,149 @@
+"""Questions about schema changes that wait for a person, and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.failed_table import Stopped
+from cdc_lib.model.position import Position
+from cdc_lib.model.schema_question import DECISIONS, Decision, SchemaAnswer, SchemaQuestion
+from cdc_lib.model.table_name import TableName
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store.failed_tables import last_stopped
+from cdc_lib.store.schema_answers import find_answer, keep_answer, stored_answers
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A statement at which the last merge of a table stopped.
+
+    Args:
+        question: the statement.
+        lake_table: the full name of the table that waits.
+        since: when that merge ended (UTC).
+        what: what the source did.
+        answer: what the next merge applies; None while nobody has answered.
+    """
+
+    question: SchemaQuestion
+    lake_table: str
+    since: datetime
+    what: str
+    answer: SchemaAnswer | None = None
+
+
+def answers_for(config: SourceConfig, store: ObjectStore) -> tuple[SchemaAnswer, ...]:
+    """Return the answers that a merge of a source applies; the store is not asked where no change waits for a person."""
+    return stored_answers(store, config.source) if config.schema_changes.asks else ()
+
+
+def open_questions(store: ObjectStore, source: str) -> list[OpenQuestion]:
+    """Return the statements at which tables wait, also those that are answered and not merged yet."""
+    stopped = last_stopped(store, source)
+    if stopped is None:
+        return []
+    return [
+        OpenQuestion(one.question, one.lake_table, stopped.at, one.what, find_answer(store, source, one.question))
+        for one in stopped.tables
+        if one.question is not None
+    ]
+
+
+def answer_question(
+    config: SourceConfig,
+    store: ObjectStore,
+    table: str,
+    decision: Decision,
+    position: Position | None = None,
+    *,
+    at: datetime,
+    by: str,
+) -> SchemaAnswer:
+    """Record the answer about the statement at which a table waits; the next merge applies it.
+
+    The same answer given twice is one answer.
+
+    Args:
+        config: the source.
+        store: keeps the answer.
+        table: ``database.table``.
+        decision: what the lake does.
+        position: of the statement; None for the one at which the table waits.
+        at: now (UTC).
+        by: who answers, for people.
+
+    Raises:
+        ConfigError: the table does not wait at this statement, the decision is not possible there, the source file no longer
+            asks, or somebody has answered otherwise. Nothing was recorded.
+    """
+    question = asked_at(config, last_stopped(store, config.source), TableName.parse(table), position)
+    refuse_decision(question, decision, config.source)
+    answer = SchemaAnswer(config.source, question, decision, by, at)
+    if keep_answer(store, answer):
+        return answer
+    before = find_answer(store, config.source, question)
+    if before is None or before.decision != decision:
+        raise ConfigError(
+            f"{before.by if before else 'somebody'} has answered {before.decision if before else 'otherwise'}",
+            hint=f"An answer is not changed. Until it is merged, schema_changes.{question.kind} of the source file can replace it.",
+            source=config.source,
+            table=question.table,
+        )
+    return before
+
+
+def asked_at(
+    config: SourceConfig, stopped: Stopped | None, table: TableName, position: Position | None
+) -> SchemaQuestion:
+    """Return the question at which a table waits.
+
+    Args:
+        config: the source.
+        stopped: the tables that stopped in the last merge; None if there are none.
+        table: the source table.
+        position: of the statement; None for the one at which the table waits.
+
+    Raises:
+        ConfigError: there is no such question.
+    """
+    asked = [one.question for one in (stopped.tables if stopped is not None else ()) if one.question is not None]
+    found = [one for one in asked if one.table == table and position in (None, one.position)]
+    if not found:
+        raise ConfigError(
+            f"{table} does not wait for an answer{f' at {position}' if position is not None else ''}",
+            hint=_waiting(asked, config.source),
+            source=config.source,
+        )
+    question = found[0]
+    if config.schema_changes.policy(*table.pair).of(question.kind) != "ask":
+        raise ConfigError(
+            f"the source file no longer asks about {question.kind} of {table}",
+            hint=f"Merge again: schema_changes.{question.kind} of the source file applies.",
+            source=config.source,
+        )
+    return question
+
+
+def refuse_decision(question: SchemaQuestion, decision: Decision, source: str) -> None:
+    """Refuse a decision that would leave the lake's rows wrong.
+
+    Raises:
+        ConfigError: the decision is not possible for the kind of change.
+    """
+    if decision not in DECISIONS[question.kind]:
+        raise ConfigError(
+            f"{decision} is not possible for {question.kind}",
+            hint=f"Answer {' or '.join(DECISIONS[question.kind])}.",
+            source=source,
+            table=question.table,
+        )
+
+
+def _waiting(asked: Sequence[SchemaQuestion], source: str) -> str:
+    if not asked:
+        return f"No table of {source} waits. Questions are asked by a merge."
+    return f"These wait: {', '.join(f'{one.table} at {one.position}' for one in asked)}."
