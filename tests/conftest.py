@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.harness.examples import examples
 from tests.harness.features import has
 from tests.harness.servers import MariaDbServer, MySqlServer, S3Server, SqlServer
 from tests.harness.servers.versions import chosen, in_use
@@ -36,7 +37,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-Djdk.lang.Process.launchMechanism=V
 
 # No deadline, because the machine may be busy. The same examples each time, so that a failure comes from the change; new examples
 # are generated with --hypothesis-profile search.
-settings.register_profile("laws", deadline=None, derandomize=True)
+settings.register_profile("laws", deadline=None, derandomize=True, max_examples=examples(100))
 settings.register_profile("search", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("laws")
 

@@ -32,7 +32,7 @@ sys.argv = ["airflow", "standalone"]
 main()
 """
 
-LOG_SECONDS = 5
+LOG_SECONDS = 15
 """Longest wait for the end of a task's log. The log of a task that was killed has none."""
 LOCKED = 60
 """For how long, in seconds, a request is sent again while the database is locked."""
@@ -66,7 +66,7 @@ class AirflowStandalone:
         *,
         port: int | None = None,
         users: Mapping[str, str] | None = None,
-        ready_seconds: float = 240,
+        ready_seconds: float = 400,
     ) -> None:
         self.home = home
         self.dags = dags_folder
@@ -168,7 +168,7 @@ class AirflowStandalone:
     def token(self, user: str | None = None) -> str:
         """Return a fresh API token of the simple auth manager."""
         body = {"username": user or self.user, "password": self.password}
-        answer = httpx.post(f"{self.url}/auth/token", json=body, timeout=30)
+        answer = httpx.post(f"{self.url}/auth/token", json=body, timeout=60)
         answer.raise_for_status()
         return str(answer.json()["access_token"])
 
@@ -221,7 +221,7 @@ class AirflowStandalone:
         """GET ``/dags`` and the like below ``/api/v2``; paths with ``/api/``, ``/auth/`` or ``/cdc`` are taken as they are."""
         return self.request("GET", path if path.startswith(("/api/", "/auth/", "/cdc")) else f"/api/v2{path}")
 
-    def wait(self, what: str, question: Callable[[], Any], seconds: float = 180) -> Any:
+    def wait(self, what: str, question: Callable[[], Any], seconds: float = 300) -> Any:
         """Poll until the answer is true, and return it; the error after ``seconds`` shows the end of the log.
 
         Each answer costs CPU time of the API server: the longer it takes, the rarer are the questions.
@@ -241,7 +241,7 @@ class AirflowStandalone:
                 raise TimeoutError(msg)
             time.sleep(min(0.3 + (time.monotonic() - began) / 20, 2))
 
-    def wait_for_dag(self, dag: str, seconds: float = 120) -> Json:
+    def wait_for_dag(self, dag: str, seconds: float = 300) -> Json:
         """Wait until the DAG processor has read a DAG. At first it is stale and cannot be triggered."""
 
         def read() -> Json | None:
@@ -271,7 +271,7 @@ class AirflowStandalone:
         """Return the runs of a DAG, oldest first."""
         return list(self.get(f"/dags/{dag}/dagRuns?order_by=run_after&limit=100")["dag_runs"])
 
-    def wait_for_run(self, dag: str, run_id: str, seconds: float = 300) -> Json:
+    def wait_for_run(self, dag: str, run_id: str, seconds: float = 400) -> Json:
         """Wait until a run has succeeded or failed, and return it."""
 
         def ended() -> Json | None:

@@ -20,6 +20,13 @@ from tests.harness.servers import SqlServer
 
 PASSWORD_VARIABLE = "CDC_TEST_PASSWORD"
 CONNECTION = "cdc_test_server"
+ORDERS_AND_COLOURS = (
+    "CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(40), price DECIMAL(10, 2))",
+    "CREATE TABLE colours (id INT PRIMARY KEY, name VARCHAR(40))",
+    "INSERT INTO orders VALUES (1, 'bicycle', 499.90), (2, 'bell', 12.50), (3, 'lamp', 31.00)",
+    "INSERT INTO colours VALUES (1, 'red'), (2, 'blue')",
+)
+"""Three orders and a table of two colours."""
 
 
 def log_ins(server: SqlServer) -> dict[str, str]:

@@ -9,6 +9,7 @@ from cdc_lib.errors import MergeError
 from cdc_lib.model.lake_table import Marker
 from cdc_lib.model.position import SNAPSHOT_ROW
 from tests.harness.batches import Row
+from tests.harness.examples import examples
 from tests.harness.histories import STEP, Chunk, History, histories
 from tests.harness.planned import DictTable
 
@@ -36,7 +37,7 @@ def stretch(draw, history):
     return begin, end, with_chunks
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(LIVES, KEEPING, st.data())
 def test_merging_any_range_again_at_any_time_keeps_the_sources_rows(history, mode, draw):
     """Between merges; a snapshot is included once it is complete in the table."""
@@ -55,7 +56,7 @@ def test_merging_any_range_again_at_any_time_keeps_the_sources_rows(history, mod
     assert values(lake) == history.final
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(LIVES, KEEPING, st.data())
 def test_a_backfill_restores_all_damaged_rows_of_its_range(history, mode, draw):
     """Rows that were deleted, changed, or restored after their delete; and a missing table."""
@@ -91,7 +92,7 @@ def test_a_backfill_restores_all_damaged_rows_of_its_range(history, mode, draw):
         assert values(lake) == history.final
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(LIVES, KEEPING, st.data())
 def test_a_copy_is_the_same_in_any_order_of_backfills(history, mode, draw):
     """And with any repetitions."""

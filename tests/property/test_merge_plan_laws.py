@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from cdc_lib.model.lake_table import Marker, SnapshotMark
 from cdc_lib.model.position import Point
+from tests.harness.examples import examples
 from tests.harness.histories import histories
 from tests.harness.planned import DictTable
 
 
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(history=histories())
 def test_any_split_of_any_history_ends_with_the_sources_rows(mode, history):
     """With any windows, late chunks and repeated merges; deleted rows may be kept."""
@@ -23,7 +24,7 @@ def test_any_split_of_any_history_ends_with_the_sources_rows(mode, history):
     assert {key: value for key, (_, value) in lake.rows.items() if value is not None} == history.final
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(histories())
 def test_merging_everything_again_writes_nothing(history):
     """The marker counts every merged batch."""

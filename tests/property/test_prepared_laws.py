@@ -18,6 +18,7 @@ from cdc_lib.model.window import Window
 from cdc_lib.model.xa import Decision, Prepared
 from cdc_lib.model.xa_settlement import check_in_snapshots, opened_before, settle
 from tests.harness.batches import IDENTITY, START_TIME, at
+from tests.harness.examples import examples
 
 STEP = 100
 SHIFT = 1_000_000
@@ -111,7 +112,7 @@ def brought(settlement):
 CUTS = st.lists(st.integers(1, 15).map(lambda n: n * STEP), max_size=6)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(xa_histories(), CUTS, st.integers(1, 4))
 def test_any_cut_into_windows_and_merges_gives_the_same_commits(history, places, together):
     """What is open is carried from merge to merge; a merge that is settled again says the same."""
@@ -127,7 +128,7 @@ def test_any_cut_into_windows_and_merges_gives_the_same_commits(history, places,
     assert tuple(transaction.prepared.xid for transaction in opened) == history.open
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(xa_histories(), CUTS, st.data())
 def test_open_transactions_are_found_in_earlier_windows(history, places, data):
     """A replay of windows that were merged long ago has no cursor to ask."""
@@ -143,7 +144,7 @@ def test_open_transactions_are_found_in_earlier_windows(history, places, data):
     assert (again.commits, again.unknown) == (carried.commits, ())
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(xa_histories(), CUTS, CUTS, st.integers(1, 15), st.integers(1, 15), st.integers(1, 4), st.booleans())
 def test_windows_read_again_add_no_rows_of_a_later_transaction(history, places, again, one, other, together, failover):
     """Ids are used again: a commit that is read again belongs to the transaction before it, never to one that is still open.
@@ -166,7 +167,7 @@ def test_windows_read_again_add_no_rows_of_a_later_transaction(history, places, 
     assert tuple(transaction.prepared.xid for transaction in opened) == history.open
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(xa_histories(), CUTS, CUTS, st.integers(1, 15), st.integers(1, 15), st.booleans())
 def test_a_search_from_a_replayed_window_finds_the_right_transaction(history, places, again, one, other, failover):
     """Another consumer takes the rows of all commits that are read again, the lake those of a late chunk's windows."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.harness.examples import examples
 from tests.harness.quarantine_world import World
 
 GROUPS = [
@@ -40,7 +41,7 @@ def steps_of(groups):
 
 FAULTY = st.sets(st.integers(0, 12), min_size=1, max_size=6)
 SOME = st.sets(st.integers(0, 12), max_size=3)
-OFTEN = settings(max_examples=1000)
+OFTEN = settings(max_examples=examples(1000))
 
 
 def act(world, step):

@@ -21,6 +21,7 @@ from cdc_lib.model.position import SNAPSHOT_ROW, Point
 from cdc_lib.model.window import Window
 from cdc_lib.store import layout
 from tests.harness.batches import BIGINT, IDENTITY, at, table
+from tests.harness.examples import examples
 
 SCHEMA = table("db.t", {"id": BIGINT, "v": BIGINT})
 STEP, KEYS = 10, 4
@@ -124,7 +125,7 @@ class Table:
         return {key: value for key, (_, value) in self.rows.items()}
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(lives(), st.sets(st.integers(0, KEYS - 1)))
 def test_a_table_equals_the_source_whenever_no_row_is_ahead(life, keys):
     """At each marker after the reads it equals the source's state there; before that, no row is older than the marker."""
@@ -145,7 +146,7 @@ def test_a_table_equals_the_source_whenever_no_row_is_ahead(life, keys):
             assert {k: lake.shown.get(k) for k in untouched} == {k: here.get(k) for k in untouched}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(lives())
 def test_older_windows_do_not_overwrite_a_reselected_row(life):
     """In any order of merges."""

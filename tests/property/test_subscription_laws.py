@@ -19,6 +19,7 @@ from cdc_lib.model.window import Window
 from cdc_lib.store.objects.local import LocalStore
 from tests.harness.batches import IDENTITY, INT, START_TIME, TEXT, BatchWriter, Row, at, table
 from tests.harness.clocks import SetClock
+from tests.harness.examples import examples
 from tests.harness.memory_cursors import MemoryCursorStore
 
 A, B = table("shop.a", {"id": INT, "v": TEXT}), table("shop.b", {"id": INT})
@@ -196,4 +197,4 @@ def plain(rows):
 
 
 TestConsuming = Consuming.TestCase
-TestConsuming.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestConsuming.settings = settings(max_examples=examples(150), stateful_step_count=30, deadline=None)

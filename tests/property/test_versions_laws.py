@@ -14,6 +14,7 @@ from cdc_lib.merge.scd2.timeline import TimeCut, events_sql
 from cdc_lib.merge.scd2.versions import SAME, versions_sql
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import TableReset
+from tests.harness.examples import examples
 from tests.harness.histories import histories
 from tests.harness.planned import DictTable
 
@@ -200,7 +201,7 @@ def _is_right(table, events, states):
         assert table.at_time(at(time)) == state
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(lives(), st.data())
 def test_any_split_gives_the_right_rows_as_of_each_position_and_time(engine, life, data):
     """Two changes in one second differ by place, and by time the last one of the second stands."""
@@ -216,7 +217,7 @@ def test_any_split_gives_the_right_rows_as_of_each_position_and_time(engine, lif
     assert whole.rows() == split
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(lives(), st.data())
 def test_merging_any_range_again_changes_nothing(engine, life, data):
     """As a chunk that comes late does with the windows after it."""
@@ -237,7 +238,7 @@ def first_distinguishable(events, known):
     return known
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(lives(), st.data())
 def test_changes_replayed_in_a_new_epoch_make_no_versions(engine, life, data):
     """Also when the stretch comes in several merges, and is followed by what the new server has on its own."""
@@ -260,7 +261,7 @@ def test_changes_replayed_in_a_new_epoch_make_no_versions(engine, life, data):
     assert sorted(current) == sorted(states[-1].items())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(lives(), st.data())
 def test_a_new_epoch_that_begins_before_what_the_lake_knows_ends_as_the_source(engine, life, data):
     """A snapshot made good what came before; then that is read again, with some changes after it that the lake does have."""
@@ -282,7 +283,7 @@ def test_a_new_epoch_that_begins_before_what_the_lake_knows_ends_as_the_source(e
     assert sorted(current) == sorted(states[-1].items())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(lives(), st.data())
 def test_an_epoch_that_ends_before_what_the_lake_knows_is_continued_by_the_next(engine, life, data):
     """Several epochs go back, also behind a snapshot, and end anywhere; the last one reads up to the end."""
@@ -310,7 +311,7 @@ def test_an_epoch_that_ends_before_what_the_lake_knows_is_continued_by_the_next(
     assert sorted(current) == sorted(states[-1].items())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(lives(), st.data())
 def test_epochs_that_replay_ranges_make_no_versions(engine, life, data):
     """Each ends anywhere, and the next goes back from there."""
@@ -333,7 +334,7 @@ def unfinished(ends):
     return {epoch for epoch, end in enumerate(ends, 1) if end < max(ends[:epoch])}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(lives(), st.data())
 def test_rewriting_a_range_changes_nothing_and_repairs_damage_in_it(engine, life, data):
     """Also where an epoch brought changes again: these make no versions, as when they came by themselves."""
@@ -432,7 +433,7 @@ class Planned(DictTable):
         self.versions.merge(changes, cuts, guard=work.guard, again=again)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(history=histories(most_events=12, statements=True), draw=st.data())
 def test_any_plan_of_any_history_ends_with_the_rows_of_the_source_and_no_version_twice(engine, history, draw):
     """Late chunks, the windows that they bring again, merges that are repeated, and parts that are merged again in between."""

@@ -3,12 +3,13 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.harness.airflow import ROOT, AirflowStandalone
-from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource, log_ins
+from tests.harness.airflow_source import ORDERS_AND_COLOURS, PASSWORD_VARIABLE, AirflowSource, log_ins
 from tests.harness.package import metadata_path
 from tests.harness.servers import MySqlServer
 
@@ -51,38 +52,50 @@ def metrics_token() -> str:
     return METRICS_TOKEN
 
 
-@pytest.fixture
-def make_source(
-    station: AirflowStandalone, mysql_server: MySqlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., AirflowSource]]:
-    """Makes a new source whose DAG is listed and not paused."""
-    monkeypatch.setenv(PASSWORD_VARIABLE, mysql_server.cdc_password)
+@contextmanager
+def _sources(station: AirflowStandalone, server: MySqlServer, folder: Path) -> Iterator[Callable[..., AirflowSource]]:
+    """Make sources whose DAGs are listed and not paused; remove their files and databases at the end."""
     made: list[AirflowSource] = []
 
     def make(**changed: object) -> AirflowSource:
         name = f"shop_{secrets.token_hex(4)}"
-        mysql_server.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
-        source = AirflowSource(name, mysql_server, station.home / "sources", tmp_path / name, dags=station.dags)
+        server.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
+        source = AirflowSource(name, server, station.home / "sources", folder / name, dags=station.dags)
         source.write(**changed)
         made.append(source)
         station.wait_for_dag(source.dag)
         station.unpause(source.dag)
         return source
 
-    yield make
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(PASSWORD_VARIABLE, server.cdc_password)
+        yield make
     for source in made:
         source.file.unlink(missing_ok=True)
-        mysql_server.execute(f"DROP DATABASE {source.name}")
+        server.execute(f"DROP DATABASE {source.name}")
+
+
+@pytest.fixture
+def make_source(
+    station: AirflowStandalone, mysql_server: MySqlServer, tmp_path: Path
+) -> Iterator[Callable[..., AirflowSource]]:
+    """Makes a new source whose DAG is listed and not paused."""
+    with _sources(station, mysql_server, tmp_path) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def make_shared_source(
+    station: AirflowStandalone, mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., AirflowSource]]:
+    """The same for a source that the tests of a file share."""
+    with _sources(station, mysql_server, tmp_path_factory.mktemp("shared")) as make:
+        yield make
 
 
 @pytest.fixture
 def source(make_source: Callable[..., AirflowSource]) -> AirflowSource:
     """A source with three orders and a table of two colours."""
     source = make_source()
-    source.sql(
-        "CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(40), price DECIMAL(10, 2))",
-        "CREATE TABLE colours (id INT PRIMARY KEY, name VARCHAR(40))",
-        "INSERT INTO orders VALUES (1, 'bicycle', 499.90), (2, 'bell', 12.50), (3, 'lamp', 31.00)",
-        "INSERT INTO colours VALUES (1, 'red'), (2, 'blue')",
-    )
+    source.sql(*ORDERS_AND_COLOURS)
     return source

@@ -115,5 +115,5 @@ def test_killing_the_task_of_a_merge_ends_its_spark_and_the_retry_finishes(
     merge = station.wait("the merge runs", job)
     task = merge.parents()[1]  # the parent is the shell that watches over the job
     task.kill()
-    merge.wait(60)
+    merge.wait(180)
     finished(station, proxied, run_id, "merge", before)

@@ -15,11 +15,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from cdc_lib.model.cursor import DRAIN, LAKE
 from demo.shop.compare import open_lake
 from tests.harness.airflow import ROOT, AirflowStandalone
-from tests.harness.airflow_source import CONNECTION, AirflowSource
+from tests.harness.airflow_source import CONNECTION, ORDERS_AND_COLOURS, AirflowSource
 from tests.harness.promql import labels_of, metrics_in
 from tests.harness.servers import MySqlServer
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 
 TASKS = ["plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake"]
 TIMES_AND_BOUNDS = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d to (\S+ )?\d\d:\d\d:\d\d UTC, \S+:\d+ to \S+$")
@@ -77,20 +77,60 @@ def wait_for_state(air: AirflowStandalone, source: AirflowSource, run_id: str, t
     )
 
 
+class Merged:
+    """Makes sources that were merged once, and gives each of them to test after test until one test breaks it."""
+
+    def __init__(self, air: AirflowStandalone, make: Callable[..., AirflowSource]) -> None:
+        self._air = air
+        self._make = make
+        self._last: tuple[AirflowSource, str] | None = None
+
+    def source(self) -> tuple[AirflowSource, str]:
+        """Return a source that is equal to its lake, and the id of its first run."""
+        if self._last is None:
+            source = self._make()
+            source.sql(
+                *ORDERS_AND_COLOURS,
+                "CREATE TABLE days (id INT PRIMARY KEY, day DATE)",
+                "INSERT INTO days VALUES (1, '2026-01-01')",
+            )
+            self._last = source, run(self._air, source)
+        return self._last
+
+    def drop(self) -> None:
+        """Give this source to no other test."""
+        self._last = None
+
+
+@pytest.fixture(scope="module")
+def merged(station: AirflowStandalone, make_shared_source: Callable[..., AirflowSource]) -> Merged:
+    return Merged(station, make_shared_source)
+
+
 @pytest.fixture
-def repaired(source: AirflowSource) -> Iterator[None]:
-    """Restores a valid source file after the test."""
-    yield
-    source.write(zero_dates=None, merge=None)
+def source(merged: Merged) -> Iterator[AirflowSource]:
+    """A source with orders, colours and days, which are in the lake. Its file is valid again after each test."""
+    source, _ = merged.source()
+    yield source
+    if source.changed:
+        source.write(zero_dates=None, merge=None)
+    if source.differences():
+        merged.drop()
+
+
+@pytest.fixture
+def first_run(merged: Merged, source: AirflowSource) -> str:
+    """The id of the run that took the snapshots of the source's tables."""
+    return merged.source()[1]
 
 
 def test_runs_merge_the_source_into_the_lake_and_announce_changed_tables(
-    station: AirflowStandalone, source: AirflowSource
+    station: AirflowStandalone, source: AirflowSource, first_run: str
 ):
     """First all tables, then only the changed table, then none."""
-    first = run(station, source)
+    first = first_run
     assert source.differences() == []
-    assert [table for table, _ in events(station, source, first)] == ["colours", "orders"]
+    assert [table for table, _ in events(station, source, first)] == ["colours", "days", "orders"]
     assert extras(station, source, first)["orders"]["rows"] == {"c": 0, "u": 0, "d": 0, "r": 3}
 
     source.sql("UPDATE orders SET price = 450 WHERE id = 1", "DELETE FROM orders WHERE id = 2")
@@ -123,12 +163,11 @@ def test_only_the_token_and_users_may_read_the_metrics(
     station: AirflowStandalone, source: AirflowSource, metrics_token: str
 ):
     """What they tell is what the runs did; the rules and the dashboard read names that are there."""
-    run(station, source)
     address = f"{station.url}/cdc-metrics/"
 
     def asked(token: str | None, accept: str = "application/openmetrics-text") -> httpx.Response:
         headers = {"Accept": accept, **({"Authorization": f"Bearer {token}"} if token else {})}
-        return httpx.get(address, headers=headers, timeout=30)
+        return httpx.get(address, headers=headers, timeout=60)
 
     assert asked(None).status_code == 401
     assert asked("x" * len(metrics_token)).status_code in (401, 403)
@@ -166,7 +205,6 @@ def rules() -> Any:
 
 def test_clearing_any_task_changes_nothing(station: AirflowStandalone, source: AirflowSource):
     """Cursors, batches, cuts and rows are the same after each clear, with and without downstream tasks."""
-    run(station, source)
     source.sql("UPDATE orders SET item = 'tandem' WHERE id = 1", "INSERT INTO colours VALUES (3, 'green')")
     run_id = run(station, source)
     before = source.state_hashes()
@@ -181,11 +219,9 @@ def test_clearing_any_task_changes_nothing(station: AirflowStandalone, source: A
 
 
 def test_a_failed_drain_keeps_the_cursor_and_continues_when_the_file_is_corrected(
-    station: AirflowStandalone, source: AirflowSource, repaired: None
+    station: AirflowStandalone, source: AirflowSource
 ):
     """The task fails at once, without retries; after correcting the file, clearing the task is enough."""
-    source.sql("CREATE TABLE days (id INT PRIMARY KEY, day DATE)", "INSERT INTO days VALUES (1, '2026-01-01')")
-    run(station, source)
     source.write(zero_dates="error")
     source.sql("SET SESSION sql_mode = ''", "INSERT INTO days VALUES (2, '0000-00-00')")
     before = source.state_hashes()
@@ -209,14 +245,10 @@ def test_a_failed_drain_keeps_the_cursor_and_continues_when_the_file_is_correcte
     assert source.differences() == []
 
 
-def test_marking_a_failed_drain_success_moves_no_cursor_over_it(
-    station: AirflowStandalone, source: AirflowSource, repaired: None
-):
+def test_marking_a_failed_drain_success_moves_no_cursor_over_it(station: AirflowStandalone, source: AirflowSource):
     """Airflow runs the ack at once; without a batch the cursor stays, and a later run drains the window."""
-    source.sql("CREATE TABLE days (id INT PRIMARY KEY, day DATE)")
-    run(station, source)
     source.write(zero_dates="error")
-    source.sql("SET SESSION sql_mode = ''", "INSERT INTO days VALUES (1, '0000-00-00')")
+    source.sql("SET SESSION sql_mode = ''", "INSERT INTO days VALUES (3, '0000-00-00')")
     before = source.cursor(DRAIN)
     failed = run(station, source, "failed")
     for task in station.tasks(source.dag, failed):
@@ -237,9 +269,8 @@ def test_marking_a_failed_drain_success_moves_no_cursor_over_it(
     assert source.differences() == []
 
 
-def test_marking_a_merge_success_moves_no_cursor(station: AirflowStandalone, source: AirflowSource, repaired: None):
+def test_marking_a_merge_success_moves_no_cursor(station: AirflowStandalone, source: AirflowSource):
     """Without a published cut there is nothing to acknowledge; the next run merges the same batches."""
-    run(station, source)
     source.write(merge={"spark_master": "nonsense", "driver_memory": "1g"})
     source.sql("UPDATE orders SET price = 1 WHERE id = 3")
     before = source.cursor(LAKE)
@@ -286,6 +317,7 @@ def test_a_wrong_source_file_is_an_import_error_and_the_other_dags_stay(
         assert error["filename"] == "cdc_wrong_sources.py"
         assert "wrong.yaml" in error["stack_trace"]
         assert "server.prot" in error["stack_trace"]
+        source.sql("INSERT INTO colours VALUES (5, 'black')")
         run(station, source)
         assert source.differences() == []
     finally:
@@ -293,9 +325,9 @@ def test_a_wrong_source_file_is_an_import_error_and_the_other_dags_stay(
     station.wait("the import error is cleared", lambda: not station.import_errors())
 
 
-def test_a_backfill_is_refused(station: AirflowStandalone, source: AirflowSource):
+def test_a_backfill_is_refused(station: AirflowStandalone, make_source: Callable[..., AirflowSource]):
     """The DAG limits its active runs, and the date of a run has no meaning."""
-    source.write(schedule="0 0 1 1 *")
+    source = make_source(schedule="0 0 1 1 *")
     station.wait("the schedule is read", lambda: station.get(f"/dags/{source.dag}")["timetable_summary"] == "0 0 1 1 *")
     body = {"dag_id": source.dag, "from_date": "2026-01-01T00:00:00Z", "to_date": "2026-02-01T00:00:00Z"}
 
@@ -304,13 +336,12 @@ def test_a_backfill_is_refused(station: AirflowStandalone, source: AirflowSource
             station.request("POST", "/api/v2/backfills", body)
         return error.value.response.is_client_error  # Airflow may answer 500 while its SQLite is locked
 
-    assert station.wait("the backfill is refused", is_refused, 60)
+    assert station.wait("the backfill is refused", is_refused)
 
 
 def test_a_backfill_restores_a_lost_table(station: AirflowStandalone, source: AirflowSource):
     """By hand from all stored batches, and cleared again; Airflow's backfill of a day without batches succeeds."""
-    run(station, source)
-    source.sql("UPDATE orders SET item = 'tandem' WHERE id = 1", "DELETE FROM orders WHERE id = 2")
+    source.sql("UPDATE orders SET item = 'unicycle' WHERE id = 1", "DELETE FROM orders WHERE id = 3")
     run(station, source)
     before = source.state_hashes()
     lake = open_lake(str(source.config.lake.uri), str(source.config.lake.warehouse))
