@@ -98,17 +98,24 @@ def _takes(partition: Partition, kind: str) -> bool:
     return partition.kind == "identity" or kind.partition("(")[0] in _TRUNCATED
 
 
-def refuse_dropped(layout: Layout, columns: Sequence[str], table: str) -> None:
-    """Refuse to drop columns that the layout of a lake table needs.
+def refuse_dropped(needed_by_layout: Sequence[str], columns: Sequence[str], table: str) -> None:
+    """Refuse to drop columns that the layout of a lake table needs, or that it was partitioned by before.
+
+    Iceberg keeps former partition specs, and deletes fail once a column of one is dropped.
+
+    Args:
+        needed_by_layout: columns of the layout, and of all partition specs.
+        columns: to be dropped.
+        table: the source table, for messages.
 
     Raises:
         MergeError: names them.
     """
     dropped = {name.lower() for name in columns}
-    if needed := [name for name in dict.fromkeys(layout.columns) if name.lower() in dropped]:
+    if needed := [name for name in dict.fromkeys(needed_by_layout) if name.lower() in dropped]:
         raise MergeError(
-            f"the source dropped {', '.join(needed)}, and the layout of the lake table needs it",
-            hint="Take it out of layouts in the source file, and run cdc lake maintain {source}. Then merge again.",
+            f"the source dropped {', '.join(needed)}, and the layout of the lake table needs it, or did before",
+            hint="Set schema_changes.drop_column: keep for this table, and merge again: the lake keeps the column.",
             table=table,
         )
 

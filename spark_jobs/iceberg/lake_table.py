@@ -73,7 +73,7 @@ from spark_jobs.iceberg.ddl import (
     located,
     order_sql,
 )
-from spark_jobs.iceberg.dropped_columns import drop_columns, dropped_fields
+from spark_jobs.iceberg.dropped_columns import drop_columns, dropped_fields, partition_columns
 from spark_jobs.iceberg.key_check import COUNTED_KEYS, PLAIN, count_sql, counts_sql, fault, settled
 from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_key
 from spark_jobs.iceberg.loading import identity_of, load_table
@@ -159,7 +159,7 @@ class IcebergTable:
                 schema_id=java.schema().schemaId(),
                 sequences=sequences,
                 last_sequence=java.operations().current().lastSequenceNumber(),
-                layout=Layout.from_json(properties.get(LAYOUT_PROPERTY)),
+                layout=_layout(properties.get(LAYOUT_PROPERTY), self._table),
             )
 
     def past(self, snapshot_id: int, schema_id: int) -> Past:
@@ -205,7 +205,7 @@ class IcebergTable:
 
     def drop(self, state: LakeTable, columns: Sequence[str]) -> LakeTable:
         """Drop columns, and record that in the same commit."""
-        refuse_dropped(state.layout, columns, self._table)
+        refuse_dropped([*state.layout.columns, *partition_columns(self._java())], columns, self._table)
         with translate_errors("drop columns of the lake table", self._table):
             drop_columns(self._java(), state, columns, self._table)
         return self._loaded()
@@ -254,7 +254,8 @@ class IcebergTable:
             # A few complete rows are read twice instead of cached.
             few = final and 0 < most <= FEW_KEYS
             if not few:
-                last.persist()
+                # Spark plans no copy-on-write MERGE whose source reads the table that it writes.
+                last = last.localCheckpoint() if table.layout.copies_on_write else last.persist()
             try:
                 # It is computed from the cached frame, and re-selected rows are in files.
                 replaced = reselect(last, table) if reselect is not None else Replaced(last, {})
@@ -581,6 +582,18 @@ def _mode(text: str | None, table: str) -> Mode:
         hint="A newer release made the table: merge with that one. Or it is another tool's: drop or rename it.",
         table=table,
     )
+
+
+def _layout(text: str | None, table: str) -> Layout:
+    """Parse the layout of a lake table."""
+    try:
+        return Layout.from_json(text)
+    except ValueError as error:
+        raise MergeError(
+            f"the lake table's property {LAYOUT_PROPERTY} is {text}, which this release does not know",
+            hint="A newer release made the table: merge with that one. Or remove the property, and run cdc lake maintain.",
+            table=table,
+        ) from error
 
 
 def _removed(added: int | None) -> int | None:

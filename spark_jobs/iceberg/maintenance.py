@@ -85,7 +85,7 @@ class Upkeep:
             drop_left_over(self._java())
             files = self._session.table(f"{full_name(self._name)}.data_files").count()
             change = self._begin_change()
-            rewritten = self.rewrite(everything=change is not None and change.rewrites)
+            rewritten = self.rewrite(change)
             if change is not None:
                 self._session.sql(set_sql(self._name, {LAYOUT_PROPERTY: change.to.to_json()}))
             counted = self._count()
@@ -140,23 +140,23 @@ class Upkeep:
     def _metadata(self) -> str:
         return str(self._java().operations().current().metadataFileLocation())
 
-    def rewrite(self, *, everything: bool = False) -> dict[str, int]:
+    def rewrite(self, change: LayoutChange | None = None) -> dict[str, int]:
         """Rewrite small files, and files with many deleted rows, in the table's order; in one commit, or none.
 
         Args:
-            everything: whether all files are rewritten.
+            change: of the layout, which may need all files rewritten.
         """
-        layout = self._applied() if self._layout is None or not everything else self._layout
-        key = self._key() or ORDER
-        order = ", ".join(map(str, layout.sort_by)) or ", ".join(f"{quoted(name)} ASC NULLS FIRST" for name in key)
+        layout = self._applied() if change is None else change.to
+        order = ", ".join(f"{quoted(name)} ASC NULLS FIRST" for name in self._key() or ORDER)
+        # Without an argument it is the table's own order, which follows renames of columns.
+        by = "" if layout.sort_by else f"sort_order => {text_literal(order)}, "
+        everything = change is not None and change.rewrites
         options = (
             f"'min-input-files', '{self._settings.min_small_files}', "
             f"'delete-ratio-threshold', '{self._settings.max_deleted_ratio}', "
             f"'rewrite-all', '{str(everything).lower()}'"
         )
-        [done] = self._call(
-            "rewrite_data_files", f"strategy => 'sort', sort_order => {text_literal(order)}, options => map({options})"
-        )
+        [done] = self._call("rewrite_data_files", f"strategy => 'sort', {by}options => map({options})")
         return {
             "rewritten": done.rewritten_data_files_count,
             "added": done.added_data_files_count,

@@ -16,6 +16,8 @@ from cdc_lib.model.lake_table import MARKER_PROPERTY
 from cdc_lib.model.layout import Layout
 from cdc_lib.model.schema import SourceType
 from cdc_lib.store.cuts import last_cut
+from spark_jobs.iceberg.locations import TableLocations
+from spark_jobs.iceberg.maintenance import Upkeep
 from spark_jobs.maintain import lake_tables, maintain
 from tests.harness.batches import BIGINT, TEXT, Row, table
 from tests.harness.reading import assert_reads_as_spark, opened, spark_rows
@@ -166,21 +168,35 @@ def test_a_layout_that_the_columns_do_not_allow_stops_the_merge_before_the_table
     assert lake.target(orders.name).load() is None
 
 
-def test_a_column_that_the_layout_needs_is_dropped_only_after_the_layout_has_changed(lake, orders):
+def test_a_column_of_the_layout_or_of_an_earlier_one_is_not_dropped(lake, orders):
+    """Iceberg keeps former partition specs, and deletes fail once a column of one is dropped."""
     lay_out(lake, partition_by=["day(created)"])
-    changes = SchemaChangesConfig(drop_column="follow")
-    lake.config = lake.config.model_copy(update={"schema_changes": changes})
+    follow = SchemaChangesConfig(drop_column="follow")
+    lake.config = lake.config.model_copy(update={"schema_changes": follow})
     merge_history(lake, orders, 1)
     without = table(orders.name, {name: kind for name, kind in COLUMNS.items() if name != "created"})
-    plan = lake.batches.plan(
-        204, lake.batches.window(104, 204, {without: [Row("u", 105, {"id": 1, "v": 9, "t": "x"})]})
-    )
-    with pytest.raises(MergeError, match="the source dropped created, and the layout of the lake table needs it"):
+    row = Row("u", 105, {"id": 2, "v": 9, "t": "x"})
+    plan = lake.batches.plan(204, lake.batches.window(104, 204, {without: [row]}))
+    refused = "the source dropped created, and the layout of the lake table needs it, or did before"
+    with pytest.raises(MergeError, match=refused):
         lake.merge(plan)
     lay_out(lake)
     keep(lake, orders)
+    with pytest.raises(MergeError, match=refused):
+        lake.merge(plan)
+    lake.config = lake.config.model_copy(update={"schema_changes": SchemaChangesConfig(drop_column="keep")})
     lake.merge(plan)
-    assert (1, 9, "x") in lake.rows(orders.name, "id", "v", "t")
+    assert (2, 9, "x", None) in lake.rows(orders.name, *COLUMNS)
+
+
+def test_copy_on_write_completes_many_rows_from_the_table_itself(lake, orders):
+    """More than a merge names one by one: the source of its MERGE then reads the table."""
+    lay_out(lake, write_mode="copy_on_write")
+    rows = [Row("c", 5 + key, values(key, 0)) for key in range(210)]
+    lake.merge(lake.batches.plan(304, lake.batches.window(4, 304, {orders: rows})))
+    partial = [Row("u", 305 + key, values(key, 1) | {"t": None}, absent=("t",)) for key in range(210)]
+    lake.merge(lake.batches.plan(604, lake.batches.window(304, 604, {orders: partial})))
+    assert sorted(lake.rows(orders.name, "id", "v", "t")) == [(key, 1, values(key, 0)["t"]) for key in range(210)]
 
 
 @pytest.mark.parametrize("mode", ["scd2", pytest.param("soft_delete", marks=pytest.mark.slow), "append"])
@@ -200,3 +216,20 @@ def test_other_modes_have_layouts_too(lake, orders, mode):
     columns = [column.name for column in lake.state(plain.name).columns]
     assert lake.rows(orders.name, *columns) == lake.rows(plain.name, *columns)
     assert len({row.partition for row in files_of(lake, orders, "data_files")}) > 1
+
+
+def test_partitions_and_order_follow_a_renamed_column(lake, orders):
+    """A rewrite after a merge, before and after the source file has the new name."""
+    lay_out(lake, partition_by=["day(created)"], sort_by=["created"])
+    merge_history(lake, orders)
+    lake.spark.sql(f"ALTER TABLE {lake.name(orders.name)} RENAME COLUMN created TO made")
+    rows = lake.rows(orders.name, "id", "v", "made")
+    name = lake_tables(lake.config, last_cut(lake.store, lake.config.source), [orders.name])[0]
+    settings = MaintenanceConfig(min_small_files=2)
+    assert Upkeep(lake.spark, name, settings, TableLocations(())).rewrite()["rewritten"] > 0
+    with pytest.raises(ConfigError, match="partition_by has created, and the table has no such column"):
+        keep(lake, orders)
+    lay_out(lake, partition_by=["day(made)"], sort_by=["made"])
+    assert keep(lake, orders).laid_out
+    assert not keep(lake, orders).laid_out
+    assert lake.rows(orders.name, "id", "v", "made") == rows

@@ -109,7 +109,7 @@ def test_a_lower_format_version_is_refused():
 
 
 def test_a_column_that_the_layout_needs_is_not_dropped():
-    """Iceberg would refuse it in words of its own."""
-    refuse_dropped(by("day(created)"), ["weight"], "shop.orders")
-    with pytest.raises(MergeError, match="the source dropped created, and the layout of the lake table needs it"):
-        refuse_dropped(by("day(created)"), ["Created"], "shop.orders")
+    """Columns compare without case."""
+    refuse_dropped(["created"], ["weight"], "shop.orders")
+    with pytest.raises(MergeError, match="the source dropped created, and the layout of the lake table needs it, or"):
+        refuse_dropped(["created"], ["Created"], "shop.orders")
