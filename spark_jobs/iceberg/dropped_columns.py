@@ -47,6 +47,6 @@ def partition_columns(table: Any) -> list[str]:
     Args:
         table: Iceberg's Java object.
     """
-    schema = table.schema()
-    ids = {int(field.sourceId()) for spec in each(table.specs().values()) for field in each(spec.fields())}
+    schema, specs = table.schema(), table.specs()
+    ids = {int(field.sourceId()) for number in each(specs.keySet()) for field in each(specs[number].fields())}
     return [str(name) for one in sorted(ids) if (name := schema.findColumnName(one)) is not None]
