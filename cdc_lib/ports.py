@@ -19,6 +19,7 @@ from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.foreign import Past
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Reselected
+from cdc_lib.model.layout import DEFAULT_LAYOUT, Layout
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_commit import Changes, Frame, TableCommit
 from cdc_lib.model.table_mode import Mode
@@ -250,9 +251,15 @@ class MergeTarget(Protocol[Frame]):
         ...
 
     def create(
-        self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[ColumnRename] = ()
+        self,
+        schema: TableSchema,
+        wanted: Mode | None = None,
+        renames: Sequence[ColumnRename] = (),
+        layout: Layout = DEFAULT_LAYOUT,
     ) -> LakeTable:
         """Create the empty table, in a mode if its rows have a key; its columns have the names after renames.
+
+        The columns of the layout exist: :func:`cdc_lib.lake.layout.fitted`.
 
         Raises:
             IncompatibleSchema: a column has a reserved name.

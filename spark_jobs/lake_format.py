@@ -6,7 +6,7 @@ A second format implements :class:`LakeFormat` in its own folder and is added to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.lake_upkeep import Maintained, Tidied
+from cdc_lib.model.layout import Layout
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import MergeTarget
 from spark_jobs.iceberg.iceberg_format import IcebergFormat
@@ -67,8 +68,15 @@ class LakeFormat(Protocol):
         """
         ...
 
-    def maintenance(self, spark: SparkSession, names: Sequence[LakeName], settings: MaintenanceConfig) -> Maintenance:
+    def maintenance(
+        self, spark: SparkSession, names: Mapping[LakeName, Layout], settings: MaintenanceConfig
+    ) -> Maintenance:
         """Return the function that maintains one of the tables.
+
+        Args:
+            spark: a session.
+            names: the tables, each with its layout in the source file.
+            settings: of the maintenance.
 
         Raises:
             StoreError: the catalog does not answer.

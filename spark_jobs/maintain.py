@@ -13,9 +13,11 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, MergeConflict
+from cdc_lib.lake.layout import layout_of
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.lake_upkeep import Maintained
+from cdc_lib.model.layout import Layout
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
@@ -68,6 +70,17 @@ def lake_tables(config: SourceConfig, cut: Cut | None, chosen: Sequence[str]) ->
     return [lake.name for lake in lake_merges(config, known) if str(lake.name) in names]
 
 
+def layouts_of(config: SourceConfig, cut: Cut | None, names: Sequence[LakeName]) -> dict[LakeName, Layout]:
+    """Return the layout of each lake table in the source file.
+
+    Raises:
+        ConfigError: tables that share a lake table have different layouts.
+    """
+    known = [one.table for one in cut.tables] if cut is not None else []
+    lakes = {lake.name: lake for lake in lake_merges(config, known)}
+    return {name: layout_of(config, lakes[name]) for name in names}
+
+
 def maintain(
     spark: SparkSession,
     config: SourceConfig,
@@ -89,7 +102,8 @@ def maintain(
     """
     at = datetime.now(UTC)
     named = named_snapshots(store, config.source, at - config.maintenance.keep_snapshots_for)
-    maintenance = LAKE_FORMAT.maintenance(spark, names, config.maintenance)
+    layouts = layouts_of(config, last_cut(store, config.source), names)
+    maintenance = LAKE_FORMAT.maintenance(spark, layouts, config.maintenance)
     retry = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
 
     def work(session: SparkSession, name: LakeName) -> Maintained:
@@ -109,7 +123,8 @@ def _line(done: Maintained, seconds: float) -> str:
     removed = f"{done.deletes} files of deletes, {done.snapshots} snapshots, {done.orphans} lost files removed"
     counted = f", {done.statistics} columns counted ({done.statistics_bytes / 1e3:.1f} kB)" if done.statistics else ""
     skipped = f"; no lost files were looked for, because {done.in_the_way}" if done.in_the_way else ""
-    return f"{done.table}: {rewritten}, {removed}{counted} in {seconds:.1f} s{skipped}"
+    laid_out = ", layout of the source file applied" if done.laid_out else ""
+    return f"{done.table}: {rewritten}{laid_out}, {removed}{counted} in {seconds:.1f} s{skipped}"
 
 
 if __name__ == "__main__":

@@ -22,6 +22,11 @@ def text_literal(text: str) -> str:
     return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
+def property_literal(text: str) -> str:
+    """Return a string literal for TBLPROPERTIES, which allows no expression."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def literal(text: str, lake_type: str) -> str:
     """Return a literal of a type from its text by ``CAST(... AS STRING)``.
 

@@ -11,6 +11,7 @@ from cdc_lib.config.approvals import ApprovalsConfig
 from cdc_lib.config.base import Duration, Section, VariableName
 from cdc_lib.config.columns import ColumnsRule, MaskRule
 from cdc_lib.config.lake import LakeConfig
+from cdc_lib.config.layouts import LayoutRule
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.config.patterns import database_of
@@ -47,6 +48,7 @@ class SourceConfig(Section):
         routes: lake tables other than those of the same name.
         filters: rows that the lake keeps.
         modes: modes of lake tables; ``mirror`` without a rule.
+        layouts: partitions, sort order, properties and format of lake tables.
         schema_changes: what lake tables do about columns, tables and rows that statements add or remove at the source.
         start: where a source without a cursor begins.
         failover: what happens when another server answers.
@@ -83,6 +85,9 @@ class SourceConfig(Section):
     routes: tuple[RouteRule, ...] = Field(default=(), description="list of tables, into, keys, columns, where")
     filters: tuple[FilterRule, ...] = Field(default=(), description="list of tables, where")
     modes: tuple[ModeRule, ...] = Field(default=(), description="list of tables, mode")
+    layouts: tuple[LayoutRule, ...] = Field(
+        default=(), description="list of tables, partition_by, sort_by, properties, format_version, write_mode"
+    )
     schema_changes: SchemaChangesConfig = Field(
         default=SchemaChangesConfig(),
         description="add_column, drop_column, widen, rename, drop_table, truncate, tables",

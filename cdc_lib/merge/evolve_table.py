@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import IncompatibleSchema
-from cdc_lib.lake.evolution import can_be_rekeyed
+from cdc_lib.lake.evolution import can_be_rekeyed, lake_columns
+from cdc_lib.lake.layout import fitted, layout_of
 from cdc_lib.lake.modes import mode_of, refuse_change
 from cdc_lib.lake.routing import LakeMerge, lake_merges, same_constants
 from cdc_lib.lake.union import shared_table_error, union
@@ -51,18 +52,27 @@ def with_merged_before(config: SourceConfig, lake: LakeMerge, state: LakeTable |
 
 
 def evolved(
-    target: MergeTarget[Frame], lake: LakeMerge, parts: Sequence[Contribution], state: LakeTable | None
+    target: MergeTarget[Frame],
+    lake: LakeMerge,
+    parts: Sequence[Contribution],
+    state: LakeTable | None,
+    config: SourceConfig,
 ) -> tuple[LakeColumn, ...]:
     """Add the columns of all parts to the table; incompatible schemas are refused before anything is changed.
 
     Raises:
         IncompatibleSchema: names the incompatible source tables.
+        ConfigError: the source file gives a new table a layout that its columns do not allow.
     """
     shards = [(part.routed.table, schema) for part in parts for schema in part.schemas]
     if len(parts) > 1 and shards:
         union(str(lake.name), shards, lake.mode)
     renames = [rename for part in parts for rename in part.renames]
-    columns = (state or target.create(shards[0][1], lake.mode, renames)).columns
+    if state is None:
+        new = lake_columns(shards[0][1], lake.mode)
+        layout = fitted(layout_of(config, lake), new, str(lake.name))
+        state = target.create(shards[0][1], lake.mode, renames, layout)
+    columns = state.columns
     for table, schema in shards:
         try:
             columns = target.evolve(schema).columns

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from cdc_lib.errors import MergeError
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.ddl_effect import AddedDefault
+from cdc_lib.model.layout import DEFAULT_LAYOUT, Layout
 from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, MODE_TYPES, TO_GTID, TO_ORDER, VALID_FROM, VALID_TO, Mode
@@ -350,6 +351,7 @@ class LakeTable:
         schema_id: id of its schema.
         sequences: by source table, Iceberg's sequence number of the newest commit that holds its marker.
         last_sequence: the greatest sequence number of all commits.
+        layout: of its files.
     """
 
     columns: tuple[LakeColumn, ...]
@@ -366,6 +368,7 @@ class LakeTable:
     schema_id: int = 0
     sequences: Mapping[str, int] = field(default_factory=dict)
     last_sequence: int = 0
+    layout: Layout = DEFAULT_LAYOUT
 
     def fingerprint(self, table: TableName) -> TableFingerprint:
         """Return the fingerprint that the next merge compares."""

@@ -22,6 +22,7 @@ class Maintained:
         statistics_bytes: size of the statistics file.
         in_the_way: why orphan files were not removed; empty if the removal ran.
         missing: whether the table does not exist, so that nothing was done.
+        laid_out: whether the table got another layout.
     """
 
     table: str
@@ -36,6 +37,7 @@ class Maintained:
     statistics_bytes: int = 0
     in_the_way: str = ""
     missing: bool = False
+    laid_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""SQL that creates Iceberg tables and changes their columns, mode and key: format version 3, merge-on-read."""
+"""SQL that creates Iceberg tables and changes their columns, mode and key."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from cdc_lib.lake.evolution import AddColumn, ColumnChange, identifier_fields, lake_columns
 from cdc_lib.model.lake_table import KEY_PROPERTY, MODE_COLUMNS, MODE_PROPERTY, LakeName, lake_type
+from cdc_lib.model.layout import DEFAULT_LAYOUT, LAYOUT_PROPERTY, Layout, Partition
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, TO_ORDER, VALID_TO, Mode
-from spark_jobs.sql import full_name
+from spark_jobs.sql import full_name, property_literal
 
 SETTINGS = {
-    "format-version": "3",
-    "write.merge.mode": "merge-on-read",
-    "write.update.mode": "merge-on-read",
-    "write.delete.mode": "merge-on-read",
+    # One delete file for each data file, which the next delete replaces: as deletion vectors, also in format version 2.
+    "write.delete.granularity": "file",
     "write.distribution-mode": "none",
     "write.merge.distribution-mode": "none",
     "write.update.distribution-mode": "none",
@@ -33,7 +32,12 @@ SETTINGS = {
 
 
 def create_sql(
-    name: LakeName, schema: TableSchema, mode: Mode, properties: Mapping[str, str], location: str | None
+    name: LakeName,
+    schema: TableSchema,
+    mode: Mode,
+    properties: Mapping[str, str],
+    location: str | None,
+    layout: Layout = DEFAULT_LAYOUT,
 ) -> str:
     """Return the statement that creates an empty table; the source's columns come first.
 
@@ -43,6 +47,7 @@ def create_sql(
         mode: how rows are kept.
         properties: properties besides the mode and the key.
         location: of its files; None if the catalog chooses it.
+        layout: of its files.
     """
     required = set(identifier_fields(schema, mode))
     columns = ", ".join(
@@ -50,24 +55,40 @@ def create_sql(
         for column in lake_columns(schema, mode)
     )
     counted = (*schema.primary_key, *((IS_CURRENT, VALID_TO, *TO_ORDER) if mode == "scd2" else ()))
-    # A merge reads the partition of the current versions, and few files of the others.
-    partitioned = f" PARTITIONED BY ({quoted(IS_CURRENT)})" if mode == "scd2" else ""
-    keeps = {**SETTINGS, **_counted(counted), MODE_PROPERTY: mode, **_key(schema.primary_key), **properties}
+    fields = ", ".join(map(str, partitions_of(mode, layout)))
+    partitioned = f" PARTITIONED BY ({fields})" if fields else ""
+    keeps = {**SETTINGS, **layout_properties(layout), **_counted(counted)}
+    keeps |= {MODE_PROPERTY: mode, **_key(schema.primary_key), LAYOUT_PROPERTY: layout.to_json(), **properties}
     at = located(location)
     return f"CREATE TABLE {full_name(name)} ({columns}) USING iceberg{partitioned}{at} TBLPROPERTIES ({_listed(keeps)})"
 
 
-def key_clauses(name: LakeName, schema: TableSchema, mode: Mode) -> Iterator[str]:
+def partitions_of(mode: Mode, layout: Layout) -> tuple[Partition, ...]:
+    """Return the fields of the partition spec."""
+    # A merge reads the partition of the current versions, and few files of the others.
+    of_mode = (Partition("identity", IS_CURRENT),) if mode == "scd2" else ()
+    return (*of_mode, *(one for one in layout.partition_by if one not in of_mode))
+
+
+def layout_properties(layout: Layout) -> dict[str, str]:
+    """Return the Iceberg properties of a layout."""
+    kind = layout.write_mode.replace("_", "-")
+    modes = {f"write.{what}.mode": kind for what in ("merge", "update", "delete")}
+    return {**dict(layout.properties), "format-version": str(layout.format_version), **modes}
+
+
+def key_clauses(name: LakeName, schema: TableSchema, mode: Mode, layout: Layout = DEFAULT_LAYOUT) -> Iterator[str]:
     """Yield the statements that set the identifier fields and the sort order of a new table."""
     if fields := identifier_fields(schema, mode):
         yield f"ALTER TABLE {full_name(name)} SET IDENTIFIER FIELDS {_names(fields)}"
-    if schema.primary_key:
-        yield order_sql(name, schema.primary_key)
+    if schema.primary_key or layout.sort_by:
+        yield order_sql(name, schema.primary_key, layout)
 
 
-def order_sql(name: LakeName, key: Sequence[str]) -> str:
-    """Return the statement that makes a key the sort order of a table, without a shuffle at writes."""
-    return f"ALTER TABLE {full_name(name)} WRITE LOCALLY ORDERED BY {_names(key)}"
+def order_sql(name: LakeName, key: Sequence[str], layout: Layout = DEFAULT_LAYOUT) -> str:
+    """Return the statement that makes the layout's order, or the key, the sort order of a table, without a shuffle at writes."""
+    order = ", ".join(map(str, layout.sort_by)) or _names(key)
+    return f"ALTER TABLE {full_name(name)} WRITE {f'LOCALLY ORDERED BY {order}' if order else 'UNORDERED'}"
 
 
 def forget_identity_sql(name: LakeName, fields: Sequence[str], required: Sequence[str]) -> Iterator[str]:
@@ -84,7 +105,7 @@ def _names(columns: Sequence[str]) -> str:
 
 def located(location: str | None) -> str:
     """Return the LOCATION clause; empty if the catalog chooses the location."""
-    return f" LOCATION {_property(location)}" if location is not None else ""
+    return f" LOCATION {property_literal(location)}" if location is not None else ""
 
 
 def become_sql(name: LakeName, mode: Mode, have: Collection[str]) -> Iterator[str]:
@@ -95,12 +116,12 @@ def become_sql(name: LakeName, mode: Mode, have: Collection[str]) -> Iterator[st
     for column in MODE_COLUMNS[mode]:
         if column not in have:
             yield f"ALTER TABLE {table} ADD COLUMN {quoted(column)} {lake_type(column)}"
-    yield _set(name, {MODE_PROPERTY: mode})
+    yield set_sql(name, {MODE_PROPERTY: mode})
 
 
 def key_sql(name: LakeName, key: Sequence[str]) -> str:
     """Return the statement that changes the key of a table."""
-    return _set(name, {**_counted(key), **_key(key)})
+    return set_sql(name, {**_counted(key), **_key(key)})
 
 
 def column_sql(name: LakeName, change: ColumnChange) -> str:
@@ -121,14 +142,10 @@ def _key(key: Sequence[str]) -> dict[str, str]:
     return {KEY_PROPERTY: json.dumps(key)}
 
 
-def _set(name: LakeName, properties: Mapping[str, str]) -> str:
+def set_sql(name: LakeName, properties: Mapping[str, str]) -> str:
+    """Return the statement that sets table properties."""
     return f"ALTER TABLE {full_name(name)} SET TBLPROPERTIES ({_listed(properties)})"
 
 
 def _listed(properties: Mapping[str, str]) -> str:
-    return ", ".join(f"{_property(name)} = {_property(value)}" for name, value in properties.items())
-
-
-def _property(text: str) -> str:
-    """Return a string literal for TBLPROPERTIES, which allows no expression."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return ", ".join(f"{property_literal(name)} = {property_literal(value)}" for name, value in properties.items())

@@ -8,6 +8,7 @@ from typing import Any
 
 from cdc_lib.model.lake_table import DROPPED_PROPERTY, LakeTable
 from spark_jobs.iceberg.renames import refuse_renamed
+from spark_jobs.iceberg.row_delta import each
 
 
 def drop_columns(table: Any, state: LakeTable, columns: Sequence[str], source_table: str) -> None:
@@ -38,3 +39,14 @@ def drop_columns(table: Any, state: LakeTable, columns: Sequence[str], source_ta
 def dropped_fields(text: str | None) -> frozenset[int]:
     """Return the ids in the table's property."""
     return frozenset(map(int, json.loads(text))) if text else frozenset()
+
+
+def partition_columns(table: Any) -> list[str]:
+    """Return the columns of a table's partition specs, the current one and those before it.
+
+    Args:
+        table: Iceberg's Java object.
+    """
+    schema, specs = table.schema(), table.specs()
+    ids = {int(field.sourceId()) for number in each(specs.keySet()) for field in each(specs[number].fields())}
+    return [str(name) for one in sorted(ids) if (name := schema.findColumnName(one)) is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 
 from pyspark.sql import SparkSession
@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.lake_upkeep import Maintained, Tidied
+from cdc_lib.model.layout import Layout
 from cdc_lib.model.table_name import TableName
 from spark_jobs.iceberg.lake_table import IcebergTable, ensure_namespaces
 from spark_jobs.iceberg.locations import all_locations
@@ -42,12 +43,12 @@ class IcebergFormat:
         return tidy(session, name, settings, named_by_cuts, now)
 
     def maintenance(
-        self, spark: SparkSession, names: Sequence[LakeName], settings: MaintenanceConfig
+        self, spark: SparkSession, names: Mapping[LakeName, Layout], settings: MaintenanceConfig
     ) -> Callable[[SparkSession, LakeName, Collection[int], datetime], Maintained]:
         """Return the function that maintains one of the tables; the locations of all tables are listed once."""
-        locations = all_locations(spark, names)
+        locations = all_locations(spark, list(names))
 
         def maintain(session: SparkSession, name: LakeName, named: Collection[int], now: datetime) -> Maintained:
-            return Upkeep(session, name, settings, locations).run(named, now)
+            return Upkeep(session, name, settings, locations, names[name]).run(named, now)
 
         return maintain

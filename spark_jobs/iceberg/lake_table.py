@@ -1,4 +1,4 @@
-"""A lake table in Apache Iceberg, merge-on-read with deletion vectors.
+"""A lake table in Apache Iceberg: by default merge-on-read with deletion vectors.
 
 An upsert is two steps (`./dev bench lake merges` compares them with one MERGE INTO): a MERGE that only deletes, against the
 broadcast key and order columns (or a DELETE that names few keys), then an append of the new rows. Both go to a branch, which is
@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.lake.evolution import changes_for
+from cdc_lib.lake.layout import refuse_dropped
 from cdc_lib.lake.modes import MODES, mode_of
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
 from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_json, to_json
@@ -39,6 +40,7 @@ from cdc_lib.model.lake_table import (
     Reselected,
     marker_property,
 )
+from cdc_lib.model.layout import DEFAULT_LAYOUT, LAYOUT_PROPERTY, Layout
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP
 from cdc_lib.model.schema import TableSchema
@@ -71,7 +73,7 @@ from spark_jobs.iceberg.ddl import (
     located,
     order_sql,
 )
-from spark_jobs.iceberg.dropped_columns import drop_columns, dropped_fields
+from spark_jobs.iceberg.dropped_columns import drop_columns, dropped_fields, partition_columns
 from spark_jobs.iceberg.key_check import COUNTED_KEYS, PLAIN, count_sql, counts_sql, fault, settled
 from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_key
 from spark_jobs.iceberg.loading import identity_of, load_table
@@ -157,6 +159,7 @@ class IcebergTable:
                 schema_id=java.schema().schemaId(),
                 sequences=sequences,
                 last_sequence=java.operations().current().lastSequenceNumber(),
+                layout=_layout(properties.get(LAYOUT_PROPERTY), self._table),
             )
 
     def past(self, snapshot_id: int, schema_id: int) -> Past:
@@ -165,7 +168,11 @@ class IcebergTable:
             return past_of(java_classes(self._session), self._java(), snapshot_id, schema_id)
 
     def create(
-        self, schema: TableSchema, wanted: Mode | None = None, renames: Sequence[ColumnRename] = ()
+        self,
+        schema: TableSchema,
+        wanted: Mode | None = None,
+        renames: Sequence[ColumnRename] = (),
+        layout: Layout = DEFAULT_LAYOUT,
     ) -> LakeTable:
         """Create the empty table; the source's columns come first."""
         mode = mode_of(schema, wanted)
@@ -175,8 +182,9 @@ class IcebergTable:
             **({RENAMES_PROPERTY: to_json(renames)} if renames else {}),
         }
         with translate_errors("create the lake table", self._table):
-            self._sql(create_sql(self._name, schema, mode, properties, location_of(self._session, self._name)))
-            for statement in key_clauses(self._name, schema, mode):
+            location = location_of(self._session, self._name)
+            self._sql(create_sql(self._name, schema, mode, properties, location, layout))
+            for statement in key_clauses(self._name, schema, mode, layout):
                 self._sql(statement)
         return self._loaded()
 
@@ -197,6 +205,7 @@ class IcebergTable:
 
     def drop(self, state: LakeTable, columns: Sequence[str]) -> LakeTable:
         """Drop columns, and record that in the same commit."""
+        refuse_dropped([*state.layout.columns, *partition_columns(self._java())], columns, self._table)
         with translate_errors("drop columns of the lake table", self._table):
             drop_columns(self._java(), state, columns, self._table)
         return self._loaded()
@@ -213,7 +222,7 @@ class IcebergTable:
             # Columns that may hold nulls cannot become required.
             for statement in forget_identity_sql(self._name, *identity_of(self._java())):
                 self._sql(statement)
-            self._sql(order_sql(self._name, schema.primary_key))
+            self._sql(order_sql(self._name, schema.primary_key, self._loaded().layout))
             self._sql(key_sql(self._name, schema.primary_key))
         return self._loaded()
 
@@ -245,7 +254,8 @@ class IcebergTable:
             # A few complete rows are read twice instead of cached.
             few = final and 0 < most <= FEW_KEYS
             if not few:
-                last.persist()
+                # Spark plans no copy-on-write MERGE whose source reads the table that it writes.
+                last = last.localCheckpoint() if table.layout.copies_on_write else last.persist()
             try:
                 # It is computed from the cached frame, and re-selected rows are in files.
                 replaced = reselect(last, table) if reselect is not None else Replaced(last, {})
@@ -448,7 +458,9 @@ class IcebergTable:
         partition = (IS_CURRENT,) if table.mode == "scd2" else ()
         order = [quoted(name) for name in (*partition, *(table.primary_key or ORDER))]
         files = -(-count // ROWS_PER_FILE)
-        parts = rows.coalesce(1) if files <= 1 else rows.repartitionByRange(files, *order)
+        # Iceberg distributes the rows of another layout by its partitions and sort order.
+        several = rows.repartitionByRange(files, *order) if table.layout.in_key_order else rows
+        parts = rows.coalesce(1) if files <= 1 else several
         return self._write_sorted(table, parts, order, branch, Rows(0 if may_be_fewer else count, count))
 
     def _write_sorted(
@@ -456,7 +468,12 @@ class IcebergTable:
     ) -> int | None:
         """Append rows in their Spark partitions, each sorted; returns their number, None if unknown."""
         columns = rows.select(*(quoted(column.name) for column in table.columns))
-        columns.sortWithinPartitions(*order).writeTo(full_name(self._name, branch.name)).append()
+        if table.layout.in_key_order:
+            columns = columns.sortWithinPartitions(*order)
+        writer = columns.writeTo(full_name(self._name, branch.name))
+        if not table.layout.in_key_order and (change.most or 0) > ROWS_PER_FILE:
+            writer = writer.option("distribution-mode", "range")  # else each task writes a file of each partition
+        writer.append()
         return branch.follow(self._java(), change)
 
     @contextmanager
@@ -565,6 +582,18 @@ def _mode(text: str | None, table: str) -> Mode:
         hint="A newer release made the table: merge with that one. Or it is another tool's: drop or rename it.",
         table=table,
     )
+
+
+def _layout(text: str | None, table: str) -> Layout:
+    """Parse the layout of a lake table."""
+    try:
+        return Layout.from_json(text)
+    except ValueError as error:
+        raise MergeError(
+            f"the lake table's property {LAYOUT_PROPERTY} is {text}, which this release does not know",
+            hint="A newer release made the table: merge with that one. Or remove the property, and run cdc lake maintain.",
+            table=table,
+        ) from error
 
 
 def _removed(added: int | None) -> int | None:

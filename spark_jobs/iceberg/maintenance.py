@@ -20,11 +20,16 @@ from pyspark.sql import Row, SparkSession
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.errors import MergeConflict
 from cdc_lib.lake.expiry import LakeSnapshot, branch_snapshots, expirable
-from cdc_lib.model.lake_table import KEY_PROPERTY, MARKER_PROPERTY, ORDER, LakeName
+from cdc_lib.lake.layout import LayoutChange, change_of_layout, fitted
+from cdc_lib.model.lake_table import KEY_PROPERTY, MARKER_PROPERTY, ORDER, LakeColumn, LakeName
 from cdc_lib.model.lake_upkeep import Maintained
+from cdc_lib.model.layout import LAYOUT_PROPERTY, Layout
 from cdc_lib.model.lexer import quoted
+from cdc_lib.model.table_mode import IS_CURRENT
 from spark_jobs.errors import is_missing, lacks_metadata, translate_errors
 from spark_jobs.iceberg.branches import drop_left_over
+from spark_jobs.iceberg.ddl import set_sql
+from spark_jobs.iceberg.layout_change import change_sql
 from spark_jobs.iceberg.loading import load_table
 from spark_jobs.iceberg.locations import TableLocations, existing_location
 from spark_jobs.iceberg.statistics import countable, has_statistics, size_of
@@ -39,15 +44,22 @@ class Upkeep:
         name: the lake table.
         settings: of the maintenance.
         locations: locations of all tables of the catalog.
+        layout: of the table in the source file; None to keep the table's own.
     """
 
     def __init__(
-        self, session: SparkSession, name: LakeName, settings: MaintenanceConfig, locations: TableLocations
+        self,
+        session: SparkSession,
+        name: LakeName,
+        settings: MaintenanceConfig,
+        locations: TableLocations,
+        layout: Layout | None = None,
     ) -> None:
         self._session = session
         self._name = name
         self._settings = settings
         self._locations = locations
+        self._layout = layout
 
     def run(self, named: Collection[int], now: datetime) -> Maintained:
         """Do all maintenance steps.
@@ -72,7 +84,10 @@ class Upkeep:
         with self._unless_overtaken():
             drop_left_over(self._java())
             files = self._session.table(f"{full_name(self._name)}.data_files").count()
-            rewritten = self.rewrite()
+            change = self._begin_change()
+            rewritten = self.rewrite(change)
+            if change is not None:
+                self._session.sql(set_sql(self._name, {LAYOUT_PROPERTY: change.to.to_json()}))
             counted = self._count()
             expired = self._expire(named, now - self._settings.keep_snapshots_for)
             in_the_way = self._locations.in_the_way(existing_location(self._session, self._name)) or ""
@@ -86,7 +101,24 @@ class Upkeep:
             orphans=orphans,
             in_the_way=in_the_way,
             missing=False,
+            laid_out=change is not None,
         )
+
+    def _begin_change(self) -> LayoutChange | None:
+        """Give the table the layout of the source file, for all files that are written from now on.
+
+        Every step may be repeated. The table's own property is set when all files have the layout.
+        """
+        if self._layout is None:
+            return None
+        columns = [LakeColumn(*column) for column in self._session.table(full_name(self._name)).dtypes]
+        wanted = fitted(self._layout, columns, str(self._name))
+        change = change_of_layout(self._applied(), wanted, str(self._name))
+        if change is not None:
+            partitioned = any(column.name == IS_CURRENT for column in columns)
+            for statement in change_sql(self._session, self._name, change, self._key(), scd2=partitioned):
+                self._session.sql(statement)
+        return change
 
     @contextmanager
     def _unless_overtaken(self) -> Iterator[None]:
@@ -108,17 +140,23 @@ class Upkeep:
     def _metadata(self) -> str:
         return str(self._java().operations().current().metadataFileLocation())
 
-    def rewrite(self) -> dict[str, int]:
-        """Rewrite small files, and files with many deleted rows, in key order; in one commit, or none."""
-        key = self._key() or ORDER
-        order = ", ".join(f"{quoted(name)} ASC NULLS FIRST" for name in key)
+    def rewrite(self, change: LayoutChange | None = None) -> dict[str, int]:
+        """Rewrite small files, and files with many deleted rows, in the table's order; in one commit, or none.
+
+        Args:
+            change: of the layout, which may need all files rewritten.
+        """
+        layout = self._applied() if change is None else change.to
+        order = ", ".join(f"{quoted(name)} ASC NULLS FIRST" for name in self._key() or ORDER)
+        # Without an argument it is the table's own order, which follows renames of columns.
+        by = "" if layout.sort_by else f"sort_order => {text_literal(order)}, "
+        everything = change is not None and change.rewrites
         options = (
             f"'min-input-files', '{self._settings.min_small_files}', "
-            f"'delete-ratio-threshold', '{self._settings.max_deleted_ratio}'"
+            f"'delete-ratio-threshold', '{self._settings.max_deleted_ratio}', "
+            f"'rewrite-all', '{str(everything).lower()}'"
         )
-        [done] = self._call(
-            "rewrite_data_files", f"strategy => 'sort', sort_order => {text_literal(order)}, options => map({options})"
-        )
+        [done] = self._call("rewrite_data_files", f"strategy => 'sort', {by}options => map({options})")
         return {
             "rewritten": done.rewritten_data_files_count,
             "added": done.added_data_files_count,
@@ -134,6 +172,9 @@ class Upkeep:
         listed = ", ".join(map(text_literal, key))
         done = self._call("compute_table_stats", f"columns => array({listed})")
         return {"statistics": len(key), "statistics_bytes": size_of(self._java())} if done else {}
+
+    def _applied(self) -> Layout:
+        return Layout.from_json(self._java().properties().get(LAYOUT_PROPERTY))
 
     def _key(self) -> list[str]:
         key: list[str] = json.loads(self._java().properties().get(KEY_PROPERTY) or "[]")

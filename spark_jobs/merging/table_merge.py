@@ -374,7 +374,7 @@ class TableMerge:
         markers = {part.routed.table: before.get(part.routed.table, Marker()) for part in parts}
         due = [self._with_replay(part, state) for part in parts if part.work.inputs]
         columns_before = state.columns if state is not None else ()
-        columns = evolved(target, lake, [part for part, _ in due], state)
+        columns = evolved(target, lake, [part for part, _ in due], state, self.config)
         applied = 0
         # One commit; two if only some of the source tables wait for a first snapshot that completes their rows.
         for to_come in sorted({self._waits(part) for part, _ in due}):

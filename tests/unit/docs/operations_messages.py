@@ -18,6 +18,7 @@ FOLLOWED_ELSEWHERE = {
     "the binlog does not contain all columns of some rows: …": "tests/integration/spark/test_resnapshot.py::test_a_new_snapshot_leads_out_of_a_merge_that_an_incomplete_row_stops",
     "the branch of this job was removed …": "tests/integration/spark/test_writers_beside.py::test_a_removed_branch_is_detected_and_the_merge_retried",
     "the lake table … lacks what was merged: its column … was dropped": "tests/integration/spark/test_foreign_changes.py::test_a_lake_table_that_another_writer_changed_stops_and_the_others_continue",
+    "the source dropped …, and the layout of the lake table needs it, or did before": "tests/integration/spark/test_layouts.py::test_a_column_of_the_layout_or_of_an_earlier_one_is_not_dropped",
     "the merge was planned again while it ran": "tests/integration/spark/test_resnapshot.py::test_a_merge_that_was_withdrawn_and_still_runs_does_no_harm",
     "the certificate of the S3 server … is not accepted: …": "tests/integration/store/test_s3_over_tls.py::test_another_authority_or_none_is_one_error_with_its_way_out",
     "the file of store.ca cannot be read: …": "tests/integration/store/test_s3_over_tls.py::test_a_file_that_cannot_be_read_is_named",
@@ -32,6 +33,18 @@ FOLLOWED_ELSEWHERE = {
 """The message of each row, and the test that causes it and does what the row says, to equal tables or to what the row promises."""
 
 CAUSED_ONLY = {
+    "tables that share a lake table have different layouts: …": (
+        "tests/unit/lake/test_layout.py::test_tables_that_share_a_lake_table_have_one_layout",
+        "The error is made from a source file alone; a correct file is merged by test_layouts.py.",
+    ),
+    "the layout cannot be used: …": (
+        "tests/integration/spark/test_layouts.py::test_a_layout_that_the_columns_do_not_allow_stops_the_merge_before_the_table_exists",
+        "Correct layouts are merged by the other tests of that file.",
+    ),
+    "the lake table has format version …, and the source file says …": (
+        "tests/integration/spark/test_layouts.py::test_format_2_becomes_3_but_not_the_reverse",
+        "A new snapshot of a dropped lake table is what test_operations_ways_out.py does.",
+    ),
     "a row image without the table's key": (
         "tests/unit/binlog/test_images.py::test_a_corrupt_row_image_stops_the_window_with_its_position",
         "The error is made from values: a server writes the key into every image that it writes.",

@@ -1,0 +1,144 @@
+"""Which layout a lake table gets, whether its columns allow it, and how an existing table changes to it: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cdc_lib.config.source import SourceConfig
+from cdc_lib.errors import ConfigError, MergeError
+from cdc_lib.lake.routing import LakeMerge
+from cdc_lib.model.lake_table import LakeColumn
+from cdc_lib.model.layout import TIMES, Layout, Partition
+
+_DATES = ("date", "timestamp", "timestamp_ntz")
+_NO_BUCKETS = ("boolean", "float", "double")
+_TRUNCATED = ("int", "bigint", "string", "binary", "decimal")
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutChange:
+    """How an existing table changes to another layout.
+
+    Args:
+        to: the layout.
+        removed: names of properties that the table no longer has.
+        rewrites: whether all data files are written again.
+    """
+
+    to: Layout
+    removed: tuple[str, ...]
+    rewrites: bool
+
+
+def layout_of(config: SourceConfig, lake: LakeMerge) -> Layout:
+    """Return the layout of a lake table in the source file.
+
+    Raises:
+        ConfigError: source tables that share the lake table have different layouts.
+    """
+    layouts = {
+        routed.table: next((r.value for r in config.layouts if r.covers(routed.database, routed.name)), Layout())
+        for routed in lake.routed_tables
+    }
+    if len(set(layouts.values())) > 1:
+        raise ConfigError(
+            f"tables that share a lake table have different layouts: {', '.join(layouts)}",
+            hint="Cover them by one rule under layouts in the source file, or give each a lake table of its own.",
+            lake_table=str(lake.name),
+        )
+    return next(iter(layouts.values()), Layout())
+
+
+def fitted(layout: Layout, columns: Sequence[LakeColumn], lake_table: str) -> Layout:
+    """Return the layout with the names that the columns have in the lake.
+
+    Args:
+        layout: in the source file; column names compare without case.
+        columns: of the lake table.
+        lake_table: its name, for messages.
+
+    Raises:
+        ConfigError: a column does not exist, or has a type that the transform does not take.
+    """
+    if problems := list(_problems(layout, columns)):
+        raise ConfigError(
+            f"the layout cannot be used: {'; '.join(problems)}",
+            hint="Correct it under layouts in the source file.",
+            lake_table=lake_table,
+        )
+    names = {column.name.lower(): column.name for column in columns}
+    return replace(
+        layout,
+        partition_by=tuple(replace(one, column=names[one.column.lower()]) for one in layout.partition_by),
+        sort_by=tuple(replace(one, column=names[one.column.lower()]) for one in layout.sort_by),
+    )
+
+
+def _problems(layout: Layout, columns: Sequence[LakeColumn]) -> Iterator[str]:
+    types = {column.name.lower(): column.type for column in columns}
+    for key, wanted in (("partition_by", layout.partition_by), ("sort_by", layout.sort_by)):
+        missing = [one.column for one in wanted if one.column.lower() not in types]
+        if missing:
+            yield f"{key} has {', '.join(missing)}, and the table has no such column"
+    for one in layout.partition_by:
+        kind = types.get(one.column.lower())
+        if kind is not None and not _takes(one, kind):
+            yield f"partition_by has {one.kind} of {one.column}, whose type is {kind}"
+        if one.kind != "identity" and one.field.lower() in types:
+            yield f"partition_by would name a field {one.field}, which is a column of the table"
+
+
+def _takes(partition: Partition, kind: str) -> bool:
+    """Whether a transform takes a lake type."""
+    if partition.kind in TIMES:
+        return kind in (_DATES if partition.kind != "hour" else _DATES[1:])
+    if partition.kind == "bucket":
+        return kind not in _NO_BUCKETS
+    return partition.kind == "identity" or kind.partition("(")[0] in _TRUNCATED
+
+
+def refuse_dropped(needed_by_layout: Sequence[str], columns: Sequence[str], table: str) -> None:
+    """Refuse to drop columns that the layout of a lake table needs, or that it was partitioned by before.
+
+    Iceberg keeps former partition specs, and deletes fail once a column of one is dropped.
+
+    Args:
+        needed_by_layout: columns of the layout, and of all partition specs.
+        columns: to be dropped.
+        table: the source table, for messages.
+
+    Raises:
+        MergeError: names them.
+    """
+    dropped = {name.lower() for name in columns}
+    if needed := [name for name in dict.fromkeys(needed_by_layout) if name.lower() in dropped]:
+        raise MergeError(
+            f"the source dropped {', '.join(needed)}, and the layout of the lake table needs it, or did before",
+            hint="Set schema_changes.drop_column: keep for this table, and merge again: the lake keeps the column.",
+            table=table,
+        )
+
+
+def change_of_layout(old: Layout, new: Layout, lake_table: str) -> LayoutChange | None:
+    """Return how a table with one layout changes to another; None if it has that layout.
+
+    Files are written again if their partitions or their order change, or if deleted rows may no longer be marked.
+
+    Raises:
+        MergeError: the format version would be lower.
+    """
+    if old == new:
+        return None
+    if new.format_version < old.format_version:
+        raise MergeError(
+            f"the lake table has format version {old.format_version}, and the source file says "
+            f"{new.format_version}: Iceberg lowers no format version",
+            hint="Set format_version as it was; or drop the lake table, and take a new snapshot with cdc snapshot.",
+            lake_table=lake_table,
+        )
+    kept = {name for name, _ in new.properties}
+    removed = tuple(name for name, _ in old.properties if name not in kept)
+    ordered = (old.partition_by, old.sort_by) == (new.partition_by, new.sort_by)
+    rewrites = not ordered or (new.write_mode == "copy_on_write" and old.write_mode != new.write_mode)
+    return LayoutChange(new, removed, rewrites)
