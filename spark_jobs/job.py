@@ -65,7 +65,7 @@ def with_spark_conf(config: SourceConfig, settings: Sequence[str]) -> SourceConf
     """
     for setting in settings:
         if not re.match(r"spark\.[^=\s]+=", setting):
-            raise ConfigError(f"--spark-conf {setting!r} is no setting of Spark", hint="Write spark.NAME=VALUE.")
+            raise ConfigError(f"--spark-conf {setting!r} is not a Spark setting", hint="Write spark.NAME=VALUE.")
     more = dict(setting.split("=", 1) for setting in settings)
     merge = config.merge.model_copy(update={"conf": {**config.merge.conf, **more}})
     return config.model_copy(update={"merge": merge}) if more else config

@@ -53,7 +53,7 @@ def find_cut(store: ObjectStore, source: str, which: str) -> Cut:
         time = parse_instant(which)
     except ValueError as error:
         raise ConfigError(
-            f"{which!r} is no cut of {source}",
+            f"{source} has no cut {which!r}",
             hint=f"Write latest, a time, a GTID, file:offset or the id of a cut. {_HINT}",
             source=source,
         ) from error

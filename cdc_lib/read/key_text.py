@@ -51,7 +51,7 @@ def _part(column: pa.Field, text: str) -> Any:
     try:
         return parse(text)
     except (ValueError, InvalidOperation) as error:
-        raise ConfigError(f"key column {column.name} takes {expected}, and {text!r} is none", hint="") from error
+        raise ConfigError(f"key column {column.name} takes {expected}, not {text!r}", hint="") from error
 
 
 def _boolean(text: str) -> bool:

@@ -159,7 +159,7 @@ class _Parser:
     def _column(self, name: str) -> str:
         column = self._columns.get(name.lower())
         if column is None or self._next().key == "(":
-            raise self._refused(f"{name!r} is no column that may be used")
+            raise self._refused(f"{name!r} is not a column that may be used")
         return quoted(column)
 
     def _next(self) -> _Token:

@@ -48,7 +48,7 @@ def decoded(texts: tuple[bytes, ...], charset: str, *, replace: bool = False) ->
     valid = np.zeros(len(texts), np.uint8)
     bad = made.kernel(data, pos, length, len(texts), offsets, out, valid, 0, replace, *made.tables)
     if bad >= 0:
-        msg = f"{texts[bad]!r} is no text of the character set {charset}"
+        msg = f"{texts[bad]!r} is not valid in the character set {charset}"
         raise UnicodeError(msg)
     whole = out.tobytes()
     return tuple(whole[a:b].decode() for a, b in pairwise(offsets))

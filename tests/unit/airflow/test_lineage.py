@@ -148,7 +148,7 @@ def test_the_job_names_the_task_as_its_parent_where_airflow_is_configured_to(
     assert conf == {"spark.openlineage.parentRunId": "uuid-1", "spark.app.name": "a=b"}
     assert merged.config.merge.conf == {}
     assert with_spark_conf(merged.config, []) == merged.config
-    with pytest.raises(ConfigError, match="no setting of Spark"):
+    with pytest.raises(ConfigError, match="not a Spark setting"):
         with_spark_conf(merged.config, ["--conf"])
 
 

@@ -68,10 +68,10 @@ def test_a_cut_is_found(tmp_path, which, number):
         ("2026-01-31", "no cut is stored whose last transaction was committed by 2026-01-31 00:00"),
         ("0-1-5", "no stored cut is known to have"),
         ("binlog.000001:299", "no cut of the current epoch is stored at"),
-        ("noon", "'noon' is no cut of shop"),
+        ("noon", "shop has no cut 'noon'"),
         (f"{UUID}:0", "is not a set of GTIDs"),
-        ("../../lake", "is no cut of shop"),
-        ("", "is no cut of shop"),
+        ("../../lake", "shop has no cut"),
+        ("", "shop has no cut"),
     ],
 )
 def test_what_is_no_cut_is_refused_with_what_to_write(tmp_path, which, error):

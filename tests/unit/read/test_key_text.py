@@ -43,7 +43,7 @@ def test_a_text_is_a_value_of_its_column(of, text, value):
 
 @pytest.mark.parametrize(("of", "text", "expected"), WRONG, ids=[one[1] for one in WRONG])
 def test_a_text_that_is_no_value_names_the_column(of, text, expected):
-    with pytest.raises(ConfigError, match=f"key column id takes {expected}.*, and '{text}' is none"):
+    with pytest.raises(ConfigError, match=f"key column id takes {expected}.*, not '{text}'"):
         parse_parts(pa.schema([("id", of)]), ("id",), [text])
 
 
