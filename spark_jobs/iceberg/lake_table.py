@@ -17,7 +17,6 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.lake.evolution import changes_for
@@ -76,13 +75,14 @@ from spark_jobs.iceberg.ddl import (
 from spark_jobs.iceberg.dropped_columns import drop_columns, dropped_fields, partition_columns
 from spark_jobs.iceberg.key_check import COUNTED_KEYS, PLAIN, count_sql, counts_sql, fault, settled
 from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_key
-from spark_jobs.iceberg.loading import identity_of, load_table
+from spark_jobs.iceberg.loading import identity_of, load_metadata, load_table
 from spark_jobs.iceberg.locations import location_of, namespace_location_of
 from spark_jobs.iceberg.markers import markers_of
 from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed, rename_columns
 from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows
 from spark_jobs.iceberg.scd2 import cut_sql, cuts_of, ended_before, spliced
 from spark_jobs.iceberg.soft_delete import mark_sql, marked
+from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.session import set_for
@@ -128,44 +128,44 @@ class IcebergTable:
         """Return the current state of the table; None if it is missing."""
         with translate_errors("read the lake table", self._table):
             try:
-                java = self._java()
+                table = load_metadata(self._session, self._name)
             except (AnalysisException, Py4JJavaError) as error:
                 if not is_missing(error):
                     raise
                 return None
-            snapshot = java.currentSnapshot()
-            counted = snapshot.summary().get("total-records") if snapshot is not None else "0"
-            properties = java.properties()  # a Java map: each access is a call
-            owner = (properties.get(SOURCE_PROPERTY), properties.get(TABLE_PROPERTY))
-            renames = from_json(properties.get(RENAMES_PROPERTY), self._table)
+            renames = from_json(table.properties.get(RENAMES_PROPERTY), self._table)
             self._followed = renames if self._followed is None else self._followed
-            self._read = (
-                Read(snapshot.snapshotId() if snapshot is not None else None) if self._read is None else self._read
-            )
-            classes = java_classes(self._session)
-            markers, carried, sequences = markers_of(classes, java, self._source, self._tables, owner)
-            return LakeTable(
-                columns=self._columns(java),
-                primary_key=tuple(json.loads(properties.get(KEY_PROPERTY) or "[]")),
-                mode=_mode(properties.get(MODE_PROPERTY), self._table),
-                marker=markers[self._table],
-                snapshot_id=snapshot.snapshotId() if snapshot is not None else None,
-                records=int(counted) if counted is not None else None,
-                markers=markers,
-                carried=carried,
-                renames=renames,
-                dropped_fields=dropped_fields(properties.get(DROPPED_PROPERTY)),
-                uuid=java.uuid().toString(),
-                schema_id=java.schema().schemaId(),
-                sequences=sequences,
-                last_sequence=java.operations().current().lastSequenceNumber(),
-                layout=_layout(properties.get(LAYOUT_PROPERTY), self._table),
-            )
+            current = table.current.id if table.current is not None else None
+            self._read = Read(current) if self._read is None else self._read
+            return self._state(table, renames)
+
+    def _state(self, table: TableMetadata, renames: tuple[ColumnRename, ...]) -> LakeTable:
+        snapshot, properties = table.current, table.properties
+        counted = snapshot.summary.get("total-records") if snapshot is not None else "0"
+        owner = (properties.get(SOURCE_PROPERTY), properties.get(TABLE_PROPERTY))
+        markers, carried, sequences = markers_of(table, self._source, self._tables, owner)
+        return LakeTable(
+            columns=tuple(LakeColumn(one.name, one.type) for one in table.columns() or ()),
+            primary_key=tuple(json.loads(properties.get(KEY_PROPERTY) or "[]")),
+            mode=_mode(properties.get(MODE_PROPERTY), self._table),
+            marker=markers[self._table],
+            snapshot_id=snapshot.id if snapshot is not None else None,
+            records=int(counted) if counted is not None else None,
+            markers=markers,
+            carried=carried,
+            renames=renames,
+            dropped_fields=dropped_fields(properties.get(DROPPED_PROPERTY)),
+            uuid=table.uuid,
+            schema_id=table.schema_id,
+            sequences=sequences,
+            last_sequence=table.last_sequence,
+            layout=_layout(properties.get(LAYOUT_PROPERTY), self._table),
+        )
 
     def past(self, snapshot_id: int, schema_id: int) -> Past:
         """Return the history of the table since a snapshot and a schema."""
         with translate_errors("read the history of the lake table", self._table):
-            return past_of(java_classes(self._session), self._java(), snapshot_id, schema_id)
+            return past_of(load_metadata(self._session, self._name), snapshot_id, schema_id)
 
     def create(
         self,
@@ -557,13 +557,6 @@ class IcebergTable:
     def _java(self) -> Any:
         """Return Iceberg's Java object of the table, newly loaded from the catalog."""
         return load_table(self._session, self._name)
-
-    def _columns(self, java: Any) -> tuple[LakeColumn, ...]:
-        """Return the columns, by one call to Java instead of Spark's analysis of a query."""
-        convert = java_classes(self._session).static("org.apache.iceberg.spark.SparkSchemaUtil", "convert")
-        schema = convert(java.schema())
-        fields = StructType.fromJson(json.loads(schema.json())).fields
-        return tuple(LakeColumn(field.name, field.dataType.simpleString()) for field in fields)
 
     def _view(self, name: str) -> str:
         return view_of(self._session, name)

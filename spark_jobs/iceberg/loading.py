@@ -1,4 +1,4 @@
-"""Loads Iceberg's Java object of a lake table by its name parts, so that no name is parsed."""
+"""Loads a lake table by its name parts, so that no name is parsed: its metadata, or Iceberg's Java object for commits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from cdc_lib.model.lake_table import LakeName
+from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.runtime.java_classes import java_classes
 
 
@@ -21,6 +22,22 @@ def load_table(session: SparkSession, name: LakeName) -> Any:
     catalog = spark_catalog(session, name.catalog).icebergCatalog()
     identifier = classes.static("org.apache.iceberg.catalog.TableIdentifier", "of")(namespace, name.name)
     return catalog.loadTable(identifier)
+
+
+def load_metadata(session: SparkSession, name: LakeName) -> TableMetadata:
+    """Return a table's metadata, newly loaded from the catalog. Raises what :func:`load_table` raises."""
+    return metadata_of(session, load_table(session, name))
+
+
+def metadata_of(session: SparkSession, table: Any) -> TableMetadata:
+    """Return a table's metadata as last loaded, in one call to Java instead of several for each snapshot.
+
+    Args:
+        session: a Spark session.
+        table: Iceberg's Java object.
+    """
+    to_json = java_classes(session).static("org.apache.iceberg.TableMetadataParser", "toJson")
+    return TableMetadata.from_json(str(to_json(table.operations().current())))
 
 
 def spark_catalog(session: SparkSession, name: str) -> Any:

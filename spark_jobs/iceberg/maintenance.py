@@ -30,7 +30,7 @@ from spark_jobs.errors import is_missing, lacks_metadata, translate_errors
 from spark_jobs.iceberg.branches import drop_left_over
 from spark_jobs.iceberg.ddl import set_sql
 from spark_jobs.iceberg.layout_change import change_sql
-from spark_jobs.iceberg.loading import load_table
+from spark_jobs.iceberg.loading import load_metadata, load_table
 from spark_jobs.iceberg.locations import TableLocations, existing_location
 from spark_jobs.iceberg.statistics import countable, has_statistics, size_of
 from spark_jobs.sql import full_name, text_literal
@@ -166,18 +166,22 @@ class Upkeep:
 
     def _count(self) -> dict[str, int]:
         """Compute the distinct values of the key columns, if many rows changed since the last time."""
-        key, table = countable(self._key()), self._java()
-        if not key or table.currentSnapshot() is None or has_statistics(table, key):
+        key, table = countable(self._key()), load_metadata(self._session, self._name)
+        if not key or table.current is None or has_statistics(table, key):
             return {}
         listed = ", ".join(map(text_literal, key))
         done = self._call("compute_table_stats", f"columns => array({listed})")
-        return {"statistics": len(key), "statistics_bytes": size_of(self._java())} if done else {}
+        return (
+            {"statistics": len(key), "statistics_bytes": size_of(load_metadata(self._session, self._name))}
+            if done
+            else {}
+        )
 
     def _applied(self) -> Layout:
-        return Layout.from_json(self._java().properties().get(LAYOUT_PROPERTY))
+        return Layout.from_json(load_metadata(self._session, self._name).properties.get(LAYOUT_PROPERTY))
 
     def _key(self) -> list[str]:
-        key: list[str] = json.loads(self._java().properties().get(KEY_PROPERTY) or "[]")
+        key: list[str] = json.loads(load_metadata(self._session, self._name).properties.get(KEY_PROPERTY) or "[]")
         return key
 
     def _expire(self, named: Collection[int], before: datetime) -> int:
@@ -196,8 +200,8 @@ class Upkeep:
             for row in rows
         ]
         heads = [row.snapshot_id for row in self._session.sql(f"SELECT snapshot_id FROM {table}.refs").collect()]
-        shown = self._java().currentSnapshot()
-        current = shown.snapshotId() if shown is not None else None
+        shown = load_metadata(self._session, self._name).current
+        current = shown.id if shown is not None else None
         ids = expirable(snapshots, current, branch_snapshots(snapshots, current, heads) | set(named), before)
         if ids:
             listed = ", ".join(f"{one}L" for one in ids)

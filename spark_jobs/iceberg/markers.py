@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from cdc_lib.errors import MergeError
 from cdc_lib.model.lake_table import MARKER_PROPERTY, Marker, marker_property
 from cdc_lib.model.table_name import TableName
-from spark_jobs.runtime.java_classes import JavaClasses
+from spark_jobs.iceberg.table_metadata import TableMetadata
 
 Owner = tuple[str | None, str | None]
 """Source and ``database.table`` for which a lake table was created."""
 
 
 def markers_of(
-    classes: JavaClasses, table: Any, source: str, tables: Mapping[TableName, bool], owner: Owner
+    table: TableMetadata, source: str, tables: Mapping[TableName, bool], owner: Owner
 ) -> tuple[dict[TableName, Marker], dict[str, str], dict[str, int]]:
     """Return the newest marker of each source table, other tables' markers as text, and the commits' sequence numbers.
 
     Compaction and other maintenance commits have no markers, so snapshots are searched backwards.
 
     Args:
-        classes: cache of Iceberg's classes.
-        table: Iceberg's table.
+        table: the lake table's metadata.
         source: name of the source.
         tables: ``database.table`` at the source, and whether each is routed.
         owner: the source table for which the lake table was created: a marker without a name belongs to it.
@@ -35,7 +32,7 @@ def markers_of(
     texts: dict[str, str] = {}
     sequences: dict[str, int] = {}
     carried: dict[str, str] | None = None
-    for marks, sequence in _marked(classes, table, next(iter(tables))):
+    for marks, sequence in _marked(table, next(iter(tables))):
         properties = {name: _names(source, name, routed, owner) for name, routed in tables.items()}
         for name in tables.keys() - texts.keys():
             if text := next((marks[key] for key in properties[name] if key in marks), None):
@@ -58,28 +55,20 @@ def _names(source: str, table: str, routed: bool, owner: Owner) -> list[str]:
     return [named, MARKER_PROPERTY] if owner == (source, table) else [named]
 
 
-def _marked(classes: JavaClasses, table: Any, source_table: str) -> Iterator[tuple[dict[str, str], int]]:
+def _marked(table: TableMetadata, source_table: str) -> Iterator[tuple[dict[str, str], int]]:
     """Yield the markers and the sequence number of each snapshot with markers, from the current one back.
 
     Raises:
         MergeError: an expired snapshot is reached before one with a marker.
     """
-    snapshot = table.currentSnapshot()
-    to_json = classes.static("org.apache.iceberg.SnapshotParser", "toJson")
-    any_marked = snapshot is None
-    while snapshot is not None:
-        # JSON returns the whole summary in one call to Java.
-        plain: dict[str, Any] = json.loads(to_json(snapshot))
-        summary: dict[str, str] = plain.get("summary", {})
-        marks = {name: text for name, text in summary.items() if name.startswith(MARKER_PROPERTY)}
+    any_marked, oldest = table.current is None, None
+    for snapshot in table.line():
+        marks = {name: text for name, text in snapshot.summary.items() if name.startswith(MARKER_PROPERTY)}
         if marks:
             any_marked = True
-            yield marks, int(plain.get("sequence-number", 0))
-        parent = snapshot.parentId()
-        if parent is None:
-            return
-        snapshot = table.snapshot(parent)
-    if any_marked:
+            yield marks, snapshot.sequence
+        oldest = snapshot
+    if any_marked or oldest is None or oldest.parent is None:
         return
     raise MergeError(
         f"no snapshot of the lake table has the property {MARKER_PROPERTY}, and older ones are expired: it is not known "

@@ -5,8 +5,9 @@ Query engines order their joins by it. Iceberg reads the whole columns for it, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Collection, Iterable
+
+from spark_jobs.iceberg.table_metadata import TableMetadata
 
 VALID_PART = 10
 """Statistics are valid while at most one of this number of rows was added or deleted."""
@@ -19,34 +20,27 @@ def countable(columns: Iterable[str]) -> list[str]:
     return [name for name in columns if not {".", "`"} & set(name)]
 
 
-def has_statistics(table: Any, columns: list[str]) -> bool:
+def has_statistics(table: TableMetadata, columns: Collection[str]) -> bool:
     """Whether a table has valid statistics of these columns.
 
     Args:
-        table: Iceberg's Java object.
+        table: its metadata.
         columns: names of the columns.
     """
-    fields = {table.schema().caseInsensitiveFindField(name).fieldId() for name in columns}
-    known = {file.snapshotId(): _fields(file) for file in table.statisticsFiles()}
-    snapshot, changed = table.currentSnapshot(), 0
-    rows = int(snapshot.summary().get("total-records") or 0)
-    while snapshot is not None:
-        if snapshot.snapshotId() in known:
-            return bool(fields <= known[snapshot.snapshotId()]) and changed * VALID_PART <= rows
-        if snapshot.operation() != "replace":  # a rewrite of files
-            summary = snapshot.summary()
-            changed += sum(int(summary.get(name) or 0) for name in _CHANGES)
-        parent = snapshot.parentId()
-        snapshot = table.snapshot(parent) if parent is not None else None
+    wanted = {name.lower() for name in columns}
+    fields = {one.id for one in table.columns() or () if one.name.lower() in wanted}
+    known = {snapshot: of for snapshot, of, _ in table.statistics()}
+    rows = table.current.count("total-records") if table.current is not None else 0
+    changed = 0
+    for snapshot in table.line():
+        if snapshot.id in known:
+            return fields <= known[snapshot.id] and changed * VALID_PART <= rows
+        if snapshot.summary.get("operation") != "replace":  # a rewrite of files
+            changed += sum(map(snapshot.count, _CHANGES))
     return False
 
 
-def size_of(table: Any) -> int:
+def size_of(table: TableMetadata) -> int:
     """Return the size in bytes of the statistics of a table's current snapshot."""
-    current = table.currentSnapshot().snapshotId()
-    return sum(int(file.fileSizeInBytes()) for file in table.statisticsFiles() if file.snapshotId() == current)
-
-
-def _fields(file: Any) -> set[int]:
-    """Return the field ids of a statistics file."""
-    return {int(field) for blob in file.blobMetadata() for field in blob.fields()}
+    current = table.current
+    return sum(size for snapshot, _, size in table.statistics() if current is not None and snapshot == current.id)

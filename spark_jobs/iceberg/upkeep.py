@@ -5,9 +5,8 @@ The daily maintenance does more, and removes orphan files. Here only the table's
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -18,10 +17,10 @@ from cdc_lib.model.lake_table import MARKER_PROPERTY, LakeName
 from cdc_lib.model.lake_upkeep import Tidied
 from spark_jobs.errors import translate_errors
 from spark_jobs.iceberg.branches import MAIN, expire
-from spark_jobs.iceberg.loading import load_table
+from spark_jobs.iceberg.loading import load_table, metadata_of
 from spark_jobs.iceberg.locations import TableLocations
 from spark_jobs.iceberg.maintenance import Upkeep
-from spark_jobs.runtime.java_classes import java_classes
+from spark_jobs.iceberg.table_metadata import Snapshot
 
 THIN_AT_ONCE = 20
 """Fewer snapshots are not worth a commit."""
@@ -59,7 +58,7 @@ def tidy(
     with translate_errors("tidy", str(name)):
         table = load_table(session, name)
         rewritten = added = 0
-        if has_small_files(table.currentSnapshot()):
+        if has_small_files(metadata_of(session, table).current):
             # Deleted rows of large files, and orphan files, wait for the daily maintenance.
             small = settings.model_copy(update={"max_deleted_ratio": 1.0})
             done = Upkeep(session, name, small, TableLocations(())).rewrite()
@@ -68,28 +67,22 @@ def tidy(
         return Tidied(_thin(session, table, named_by_cuts, now), rewritten, added)
 
 
-def has_small_files(snapshot: Any) -> bool:
+def has_small_files(snapshot: Snapshot | None) -> bool:
     """Whether a table has many more files than its size needs."""
     if snapshot is None:
         return False
-    summary = snapshot.summary()
-    files, size = (int(summary.get(key) or 0) for key in ("total-data-files", "total-files-size"))
+    files, size = snapshot.count("total-data-files"), snapshot.count("total-files-size")
     return files - -(-size // FILE_BYTES) >= SMALL_FILES
 
 
 def _thin(session: SparkSession, table: Any, named_by_cuts: Callable[[], Collection[int]], now: datetime) -> int:
-    metadata = _metadata(session, table)
+    metadata = metadata_of(session, table)
     snapshots = [
-        LakeSnapshot(
-            one["snapshot-id"],
-            one.get("parent-snapshot-id"),
-            datetime.fromtimestamp(one["timestamp-ms"] / 1000, UTC),
-            any(key.startswith(MARKER_PROPERTY) for key in one.get("summary", {})),
-        )
-        for one in metadata.get("snapshots", [])
+        LakeSnapshot(one.id, one.parent, one.at, any(key.startswith(MARKER_PROPERTY) for key in one.summary))
+        for one in metadata.snapshots.values()
     ]
-    current = metadata.get("current-snapshot-id")
-    heads = [ref["snapshot-id"] for name, ref in metadata.get("refs", {}).items() if name != MAIN]
+    current = metadata.current.id if metadata.current is not None else None
+    heads = [head for name, head in metadata.heads.items() if name != MAIN]
     referenced = branch_snapshots(snapshots, current, heads)
     if len(thin(snapshots, current, referenced, (), now)) < THIN_AT_ONCE:
         return 0
@@ -101,10 +94,3 @@ def _thin(session: SparkSession, table: Any, named_by_cuts: Callable[[], Collect
     expire(table, table, young)
     expire(table, table, [one for one in expired if one in old], files=True)
     return len(expired)
-
-
-def _metadata(session: SparkSession, table: Any) -> dict[str, Any]:
-    """Return the contents of a table's metadata file, in one call to Java instead of several per snapshot."""
-    to_json = java_classes(session).static("org.apache.iceberg.TableMetadataParser", "toJson")
-    metadata: dict[str, Any] = json.loads(to_json(table.operations().current()))
-    return metadata
