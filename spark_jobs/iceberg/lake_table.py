@@ -458,10 +458,11 @@ class IcebergTable:
         partition = (IS_CURRENT,) if table.mode == "scd2" else ()
         order = [quoted(name) for name in (*partition, *(table.primary_key or ORDER))]
         files = -(-count // ROWS_PER_FILE)
-        # Iceberg distributes the rows of another layout by its partitions and sort order.
-        several = rows.repartitionByRange(files, *order) if table.layout.in_key_order else rows
-        parts = rows.coalesce(1) if files <= 1 else several
-        return self._write_sorted(table, parts, order, branch, Rows(0 if may_be_fewer else count, count))
+        if files <= 1:
+            rows = rows.coalesce(1)
+        elif table.layout.in_key_order:  # Iceberg distributes the rows of another layout by its partitions and sort order
+            rows = rows.repartitionByRange(files, *order)
+        return self._write_sorted(table, rows, order, branch, Rows(0 if may_be_fewer else count, count))
 
     def _write_sorted(
         self, table: LakeTable, rows: DataFrame, order: Sequence[str], branch: Branch, change: Rows
