@@ -458,9 +458,10 @@ class IcebergTable:
         partition = (IS_CURRENT,) if table.mode == "scd2" else ()
         order = [quoted(name) for name in (*partition, *(table.primary_key or ORDER))]
         files = -(-count // ROWS_PER_FILE)
+        # Iceberg distributes many rows of another layout by its partitions and sort order.
         if files <= 1:
             rows = rows.coalesce(1)
-        elif table.layout.in_key_order:  # Iceberg distributes the rows of another layout by its partitions and sort order
+        elif table.layout.in_key_order:
             rows = rows.repartitionByRange(files, *order)
         return self._write_sorted(table, rows, order, branch, Rows(0 if may_be_fewer else count, count))
 
