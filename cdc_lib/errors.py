@@ -9,6 +9,7 @@ CdcError
 │   ├── TableUnreadable          the server refuses to read one table, and answers for the others
 │   ├── BinlogIncomplete         transactions are missing from a binlog file of the server
 │   ├── UnsupportedServer        a version, setting or privilege that cannot be worked with
+│   ├── AnonymousNotSent         transactions without GTIDs that the server does not send in its gtid_mode
 │   ├── ReplicatedChangesNotLogged  the binlog lacks changes that the server replicates
 │   └── ServerChanged           another server answers than the one the cursor belongs to
 ├── DecodeError                  bytes of the binlog that are not understood
@@ -180,6 +181,12 @@ class UnsupportedServer(SourceError):
     """The server's version, settings or privileges cannot be worked with."""
 
     code = "unsupported_server"
+
+
+class AnonymousNotSent(SourceError):
+    """The server does not send transactions without GTIDs while its ``gtid_mode`` is ``ON``."""
+
+    code = "anonymous_not_sent"
 
 
 class ReplicatedChangesNotLogged(SourceError):

@@ -40,8 +40,20 @@ def judge(facts: ServerFacts) -> Iterator[Finding]:
             "error", "encrypt_binlog is ON: encrypted binlogs are not read", "Restart it with encrypt_binlog=OFF."
         )
     yield from _row_image(facts, persist)
+    yield from _gtids(facts)
     yield from _replicated(facts)
     yield from _retention(facts)
+
+
+def _gtids(facts: ServerFacts) -> Iterator[Finding]:
+    if facts.identity.flavor != "mysql" or "gtid_mode" not in facts.variables:
+        return
+    by_time = "a failover goes back by failover.fallback_interval, and reads those changes twice"
+    after = {
+        "ON": "a failover continues exactly, by GTIDs",
+        "ON_PERMISSIVE": f"a failover continues by GTIDs where all transactions have one; else {by_time}",
+    }
+    yield Finding("ok", f"gtid_mode is {facts.gtid_mode}: {after.get(facts.gtid_mode, by_time)}")
 
 
 def _metadata(facts: ServerFacts, persist: str) -> Finding:

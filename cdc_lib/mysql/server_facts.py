@@ -60,9 +60,19 @@ class ServerFacts:
         return self.variables.get("binlog_checksum", "NONE").upper() == "CRC32"
 
     @property
+    def gtid_mode(self) -> str:
+        """MySQL's ``gtid_mode`` in upper case; ``ON`` for MariaDB, whose transactions all have GTIDs."""
+        return "ON" if self.identity.flavor == "mariadb" else self.variables.get("gtid_mode", "OFF").upper()
+
+    @property
     def gtids_on(self) -> bool:
-        """Whether every new transaction has a GTID."""
-        return self.identity.flavor == "mariadb" or self.variables.get("gtid_mode", "OFF").upper() == "ON"
+        """Whether every new transaction of the server's clients has a GTID."""
+        return self.gtid_mode in ("ON", "ON_PERMISSIVE")
+
+    @property
+    def all_have_gtids(self) -> bool:
+        """Whether every new transaction has a GTID, also one that is replicated."""
+        return self.gtid_mode == "ON"
 
     @property
     def logs_replicated(self) -> bool:

@@ -6,8 +6,9 @@ lies before the end. The row would have a watermark after a change that it lacks
 one. So the end is read first, and then:
 
 - MariaDB: a consistent snapshot names its exact binlog position (``binlog_snapshot_file`` and ``_position``).
-- MySQL with GTIDs: ``gtid_owned`` lists the transactions that are written but not committed; the SELECT waits for them.
-- MySQL without GTIDs: nothing lists them; the SELECT waits ``settle`` seconds.
+- MySQL: ``gtid_owned`` lists the transactions with GTIDs that are written but not committed; the SELECT waits for them.
+- MySQL unless ``gtid_mode`` is ``ON``: nothing lists transactions without GTIDs; the SELECT waits ``settle`` seconds. The mode is
+  read after the end of the binlog, because it can change while the server runs: it becomes ``ON`` only when they are committed.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ def low_watermark(connection: Connection[Any], facts: ServerFacts, *, settle: fl
         if facts.identity.flavor == "mariadb":
             return _mariadb(connection)
         binlog_end = read_binlog_end(connection, facts)
-        if facts.variables.get("gtid_mode", "OFF").upper() == "ON":
-            _wait_for_owned(connection)
-        else:
+        mode, owned = rows_of(connection, "SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_owned")[0]
+        _wait_for_owned(connection, str(owned or ""))
+        if str(mode).upper() != "ON":
             time.sleep(settle)
     except pymysql.MySQLError as error:
         raise SourceError(f"the watermark cannot be read: {error}") from error
@@ -56,8 +57,7 @@ def _mariadb(connection: Connection[Any]) -> Position:
     return Position(status["binlog_snapshot_file"], int(status["binlog_snapshot_position"]))
 
 
-def _wait_for_owned(connection: Connection[Any]) -> None:
-    owned = str(rows_of(connection, "SELECT @@GLOBAL.gtid_owned")[0][0] or "")
+def _wait_for_owned(connection: Connection[Any], owned: str) -> None:
     if not owned:
         return
     # Each GTID is followed by its owner as "#thread".

@@ -52,8 +52,9 @@ def check_ends(
         first = Position(file.end.file, FIRST_EVENT_OFFSET)
         scan = BoundaryScan(source, facts.identity.flavor, first.file, file.end, file.end, checksum=facts.checksum)
         with binlog_dump(server, credentials, facts.identity, first, "ends") as stream:
-            before = scan.run(stream).gtids
-        fault = fault_of(before, header, all_have_gtids=facts.gtids_on)
+            read = scan.run(stream)
+        with_gtids = facts.all_have_gtids and not read.anonymous and not (header.first and header.first.anonymous)
+        fault = fault_of(read.gtids, header, all_have_gtids=with_gtids)
         if fault:
             raise BinlogIncomplete(
                 f"{file.end.file} ends without a ROTATE or STOP event, and {fault}",

@@ -95,7 +95,7 @@ class BinlogSearch:
                 source=self.source,
                 oldest=oldest,
             )
-        return self._checkpoint(found)
+        return self.checkpoint(found)
 
     def _begins_before(self, time: datetime) -> bool:
         """Whether all purged transactions committed before a time.
@@ -134,14 +134,20 @@ class BinlogSearch:
                 source=self.source,
             )
         if found.doubt is None:
-            return self._checkpoint(found)
+            return self.checkpoint(found)
         names = {file_number(name): name for name in self.files}
         return self.at(Position(names[found.doubt[0]], found.doubt[1]))
 
     # --- by GTIDs
 
     def by_gtid(self, gtids: GtidSet) -> BinlogCheckpoint:
+        """Return the start of the first transaction that is not in a GTID set; raises as :meth:`boundary_of`."""
+        return self.checkpoint(self.boundary_of(gtids))
+
+    def boundary_of(self, gtids: GtidSet) -> Boundary:
         """Return the start of the first transaction that is not in a GTID set.
+
+        A transaction without a GTID counts as in the set if a transaction of the set follows it.
 
         Raises:
             PositionPurged: transactions that are not in the set were purged.
@@ -164,7 +170,14 @@ class BinlogSearch:
                 source=self.source,
                 oldest=files[0],
             )
-        return self._checkpoint(self._scan(last_file_within(files, self.before, included), included))
+        start = last_file_within(files, self.before, included)
+        if self.facts.identity.flavor == "mysql":
+            start = min(start, last_file_without_all(files, self.before, included), key=file_number)
+        return self._scan(start, included)
+
+    def may_lack_anonymous(self, gtids: GtidSet) -> bool:
+        """Whether transactions without GTIDs may have been purged after a GTID set: the oldest file comes after all of it."""
+        return not self.facts.all_have_gtids and not self.before(self.files[0]).lacks(gtids)
 
     def before(self, file: str) -> GtidSet:
         """Return the GTIDs in the files before one."""
@@ -195,7 +208,7 @@ class BinlogSearch:
         # A scan that ends within the file's first events does not see all of them.
         found, header = self._scan(position.file, position), self.header_of(position.file)
         gtids = found.gtids.union(header.gtids) if header.gtids else found.gtids
-        return self._checkpoint(replace(found, gtids=gtids, file_time=header.time))
+        return self.checkpoint(replace(found, gtids=gtids, file_time=header.time))
 
     def first(self) -> BinlogCheckpoint:
         """Return the start of the oldest file."""
@@ -212,16 +225,23 @@ class BinlogSearch:
         check_ends(self.source, self.server, self.credentials, facts, boundary.unclosed)
         return boundary
 
-    def _checkpoint(self, boundary: Boundary) -> BinlogCheckpoint:
+    def checkpoint(self, boundary: Boundary) -> BinlogCheckpoint:
+        """Return a boundary with the server's identity."""
         return BinlogCheckpoint(
             self.facts.identity,
             boundary.position,
             boundary.time or boundary.file_time,
             str(boundary.gtids),
-            self.facts.gtids_on and bool(boundary.gtids),
+            self._shows_what_was_read(boundary),
             boundary.file_time,
             boundary.last,
         )
+
+    def _shows_what_was_read(self, boundary: Boundary) -> bool:
+        """Whether the GTIDs before a boundary identify it: the transaction before it has one."""
+        if not (self.facts.gtids_on and boundary.gtids) or boundary.ends_anonymous:
+            return False
+        return boundary.last is not None or self.facts.all_have_gtids
 
 
 def last_file_within(files: Sequence[str], before: Callable[[str], GtidSet], gtids: GtidSet) -> str:
@@ -241,6 +261,26 @@ def last_file_within(files: Sequence[str], before: Callable[[str], GtidSet], gti
             high = middle
         else:
             low = middle
+    return files[low]
+
+
+def last_file_without_all(files: Sequence[str], before: Callable[[str], GtidSet], gtids: GtidSet) -> str:
+    """Return the newest file with transactions of a GTID set in it or after it; the oldest file if there is none.
+
+    After the set's last transaction there may be files with transactions without GTIDs alone.
+
+    Args:
+        files: oldest first.
+        before: as in :func:`last_file_within`.
+        gtids: the set.
+    """
+    low, high = 0, len(files)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if before(files[middle]).lacks(gtids):
+            low = middle
+        else:
+            high = middle
     return files[low]
 
 

@@ -40,10 +40,17 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class ByGtid:
-    """A new epoch that starts at the first transaction outside the GTID set; ``why`` is for messages."""
+    """A new epoch that starts at the first transaction outside the GTID set.
+
+    Args:
+        gtids: the set.
+        why: the reason, for messages.
+        last: as in :class:`Fallback`, where transactions without GTIDs are found near that transaction; None if unknown.
+    """
 
     gtids: GtidSet
     why: str
+    last: Commit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +157,7 @@ def _at_another_server(cursor: Cursor, server: ServerState, rules: FailoverRules
     if isinstance(lost, Refuse):
         return lost
     if lost is not None and not lost:
-        return ByGtid(GtidSet.parse(server.identity.flavor, cursor.gtid_set), what)
+        return ByGtid(GtidSet.parse(server.identity.flavor, cursor.gtid_set), what, _last_less(cursor, rules.fallback))
     if lost is not None and rules.on_missing_transactions == "fail":
         return Refuse(
             ServerChanged(
@@ -161,11 +168,10 @@ def _at_another_server(cursor: Cursor, server: ServerState, rules: FailoverRules
                 **_context(cursor, server),
             )
         )
-    if cursor.event_time is None:
+    last = _last_less(cursor, rules.fallback)
+    if last is None:
         return Refuse(_another(cursor, server, "It is unknown when the last transaction before the cursor committed."))
     why = what if lost is None else f"{what}; accepted that it never had {str(lost)[:200]}"
-    # A cursor that has read no transaction has the time when its file was created, by its server's clock.
-    last = cursor.last or Commit(cursor.identity.server_id, cursor.event_time)
     gtids = (
         None
         if lost is None
@@ -173,7 +179,16 @@ def _at_another_server(cursor: Cursor, server: ServerState, rules: FailoverRules
             GtidSet.parse(server.identity.flavor, server.gtid_set)
         )
     )
-    return Fallback(replace(last, time=last.time - rules.fallback), gtids, why)
+    return Fallback(last, gtids, why)
+
+
+def _last_less(cursor: Cursor, fallback: timedelta) -> Commit | None:
+    """Return the last commit that was read, minus the fallback interval; None if its time is unknown."""
+    if cursor.event_time is None:
+        return None
+    # A cursor that has read no transaction has the time when its file was created, by its server's clock.
+    last = cursor.last or Commit(cursor.identity.server_id, cursor.event_time)
+    return replace(last, time=last.time - fallback)
 
 
 def _lost_transactions(cursor: Cursor, server: ServerState) -> GtidSet | Refuse | None:

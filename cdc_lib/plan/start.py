@@ -11,7 +11,7 @@ from cdc_lib.binlog.framing.damaged_file import continue_in
 from cdc_lib.binlog.framing.file_header import FileHeader
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.start import StartAt
-from cdc_lib.errors import ConfigError, PositionNotFound, PositionPurged, ServerChanged, SourceError
+from cdc_lib.errors import AnonymousNotSent, ConfigError, PositionNotFound, PositionPurged, ServerChanged, SourceError
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.cursor import DRAIN, Cursor, Move
@@ -149,9 +149,8 @@ class Starter:
         match decide(cursor, state, rules):
             case Refuse(error):
                 raise error
-            case ByGtid(gtids, why):
-                checkpoint = self.search.by_gtid(gtids)
-                how = "found by GTIDs" + _read_again(checkpoint, gtids)
+            case ByGtid(gtids, why, last):
+                checkpoint, how = self._by_gtids(cursor, gtids, last)
             case Fallback(last, gtids, why):
                 checkpoint, how = self._fallback(cursor, last, gtids)
             case _:
@@ -188,6 +187,19 @@ class Starter:
         failover = self.config.failover
         return FailoverRules(failover.fallback_interval, failover.on_missing_transactions)
 
+    def _by_gtids(self, cursor: Cursor, gtids: GtidSet, last: Commit | None) -> tuple[BinlogCheckpoint, str]:
+        """Return the first transaction outside a GTID set, and how it was found.
+
+        Where transactions without GTIDs are found near it, GTIDs do not show which of them were read: the time counts as well.
+        """
+        search = self.search
+        boundary = search.boundary_of(gtids)
+        purged = search.may_lack_anonymous(gtids)
+        if last is not None and (boundary.anonymous or purged):
+            return self._fallback(cursor, last, None if purged else gtids)
+        checkpoint = search.checkpoint(boundary)
+        return checkpoint, "found by GTIDs" + _read_again(checkpoint, gtids)
+
     def _fallback(self, cursor: Cursor, last: Commit, gtids: GtidSet | None) -> tuple[BinlogCheckpoint, str]:
         """Return a position before everything unread, and how it was found.
 
@@ -213,23 +225,31 @@ class Starter:
 
     def _completed(self, cursor: Cursor) -> Cursor:
         """Return the cursor with the file times and GTIDs of its position, if it lacks them."""
-        on = self._gtids_on
-        if cursor.in_flight or (cursor.file_times.get(cursor.position.file) and (cursor.gtids_known or not on)):
+        if cursor.in_flight or (cursor.file_times.get(cursor.position.file) and not self._gtids_may_be_known(cursor)):
             return cursor
-        checkpoint = self.search.at(cursor.position)
+        try:
+            checkpoint = self.search.at(cursor.position)
+        except AnonymousNotSent:  # before the cursor: those after it are refused when they are read
+            return cursor
         if checkpoint.position != cursor.position:
             return cursor
         known = cursor.at_checkpoint(checkpoint)
         return known if cursor.event_time is None else _with_time(known, cursor.event_time)
 
+    def _gtids_may_be_known(self, cursor: Cursor) -> bool:
+        """Whether a scan up to the cursor's position may show its GTIDs, which are unknown.
+
+        A file that begins with a transaction without a GTID is not scanned at each plan while more of them may be replicated.
+        """
+        if cursor.gtids_known or not self.facts.gtids_on:
+            return False
+        first = None if self.facts.all_have_gtids else self.search.header_of(cursor.position.file).first
+        return first is None or not first.anonymous
+
     def with_file_times(self, cursor: Cursor, files: Iterable[str]) -> Cursor:
         """Return the cursor with the creation times of files, by which a reset binlog is detected."""
         times = {file: self.search.header_of(file).time for file in files if file not in cursor.file_times}
         return cursor.with_file_times(times) if times else cursor
-
-    @property
-    def _gtids_on(self) -> bool:
-        return self.facts.gtids_on
 
     def _state(self, cursor: Cursor) -> ServerState:
         search, facts = self.search, self.facts
@@ -242,7 +262,7 @@ class Starter:
         return ServerState(
             facts.identity,
             facts.files,
-            self._gtids_on,
+            self.facts.gtids_on,
             facts.gtid_set,
             purged,
             search.header_of(cursor.position.file).time if has_file else None,

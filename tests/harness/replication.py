@@ -65,7 +65,7 @@ class Pair:
     def _shows(self, table: str, mark: int) -> bool:
         try:
             return bool(self.standby.execute(f"SELECT v FROM {table} WHERE id = 0 AND v = {mark}"))
-        except pymysql.err.ProgrammingError:  # the table is not replicated yet
+        except (pymysql.err.ProgrammingError, pymysql.err.OperationalError):  # table or database is not replicated yet
             return False
 
     def hold(self) -> None:

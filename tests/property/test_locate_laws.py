@@ -171,7 +171,7 @@ def test_a_file_that_lost_its_end_stops_the_search_and_a_crash_does_not():
     for at_start in (True, False):
         for wanted in (at(FIRST + 5), GtidSet.parse("mysql", f"{name}:1-3")):
             with seeker(files(7, at_start=at_start), "ON") as found, pytest.raises(BinlogIncomplete) as refused:
-                found._checkpoint(found._scan("binlog.000001", wanted))
+                found.checkpoint(found._scan("binlog.000001", wanted))
             assert f"{name}:4-7" in refused.value.message
             assert refused.value.context["file"] == "binlog.000001"
             assert "cdc cursor rewind shop --position binlog.000002:4" in refused.value.hint

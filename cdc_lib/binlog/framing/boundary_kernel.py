@@ -50,9 +50,12 @@ BY_TIME, BY_GTID, BY_OFFSET = range(3)
     FILE,  # number of the file
     DOUBT_FILE,  # BY_TIME: where the first transaction begins, after all that are known to be earlier, of another clock; 0: none
     DOUBT_OFFSET,
+    ANONYMOUS,  # whether any transaction without a GTID was met, also one before which the scan ends
+    NO_NUMBER,  # whether the current transaction has no GTID
+    LAST_NO_NUMBER,  # of the transaction before
     RUNS,
     SLOTS,
-) = range(27)
+) = range(30)
 """Slots of the state; runs of GTIDs follow, in the layout of :func:`cdc_lib.binlog.framing.packets.note_gtid`."""
 
 MOST_RUNS = 4096
@@ -201,10 +204,13 @@ def _begin(b, h, end, state, wanted_sids, starts, runs, sids, scratch, fields):
         state[LAST_TIME] = state[TIME]
         state[LAST_ORIGINAL] = state[ORIGINAL]
         state[LAST_ORIGIN] = state[ORIGIN]
+        state[LAST_NO_NUMBER] = state[NO_NUMBER]
     time, original, known = times_of(b, h, end, fields)
     origin = u32(b, h + 5)
     state[SID] = -1
     state[BEGAN] = 0
+    if number == 0:
+        state[ANONYMOUS] = 1
     if _is_wanted(number, time, original, known, origin, state, wanted_sids, starts, runs, scratch):
         return FOUND
     if number > 0 and row < 0:
@@ -218,6 +224,7 @@ def _begin(b, h, end, state, wanted_sids, starts, runs, sids, scratch, fields):
     state[TIME] = max(time, original)
     state[ORIGINAL] = original
     state[ORIGIN] = origin
+    state[NO_NUMBER] = number == 0
     return NEED_MORE
 
 

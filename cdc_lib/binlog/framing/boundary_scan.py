@@ -15,6 +15,7 @@ from cdc_lib.binlog.framing.damaged_file import EDITED_CURSOR, hint_of_damage
 from cdc_lib.binlog.framing.file_header import checksum_bytes, gtids_before, time_of
 from cdc_lib.binlog.framing.packets import HEADER, SID_SIZE
 from cdc_lib.binlog.framing.receiver import HEADROOM, Bytes, Receiver, extended
+from cdc_lib.binlog.framing.refusal import refusal
 from cdc_lib.binlog.framing.scan_progress import gtid_sources
 from cdc_lib.binlog.framing.tagged_gtid import FIELDS
 from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, PositionNotFound, SourceError, SourceUnavailable
@@ -31,6 +32,7 @@ _LASTS = (
     (walk.LAST_TIME, walk.TIME),
     (walk.LAST_ORIGINAL, walk.ORIGINAL),
     (walk.LAST_ORIGIN, walk.ORIGIN),
+    (walk.LAST_NO_NUMBER, walk.NO_NUMBER),
 )
 """State slots of the previous and of the current transaction."""
 SearchTarget = datetime | Commit | GtidSet | Position
@@ -56,6 +58,8 @@ class Boundary:
         doubt: for one server's clock: file number and offset of the first transaction after all that are known to be earlier,
             if another server committed it; it may be earlier or not.
         unclosed: scanned files without an end event.
+        anonymous: whether the scan met a transaction without a GTID, in it or right after it.
+        ends_anonymous: whether the last transaction before it is known to have no GTID.
     """
 
     position: Position
@@ -67,6 +71,8 @@ class Boundary:
     earlier: bool = False
     doubt: tuple[int, int] | None = None
     unclosed: tuple[Unclosed, ...] = ()
+    anonymous: bool = False
+    ends_anonymous: bool = False
 
 
 class BoundaryScan:
@@ -201,13 +207,18 @@ class BoundaryScan:
             self._closed = True
         elif kind == 15:
             self._format(data[event : event + length].tobytes())
-        elif self._gtids is None:
-            self._gtids = gtids_before(self._flavor, kind, body)
-            if self._gtids is not None and isinstance(self._target, GtidSet):
-                self._state[walk.MISSING] = self._target.minus(self._gtids).count
+        else:
+            self._take_gtids_before(gtids_before(self._flavor, kind, body))
         if not made_up:
             self._state[walk.OFFSET] += length
         return None
+
+    def _take_gtids_before(self, gtids: GtidSet | None) -> None:
+        """Count the transactions of the target that come later: some may be in no file, such as purged ones that were set."""
+        if self._gtids is None:
+            self._gtids = gtids
+        if gtids is not None and isinstance(self._target, GtidSet):
+            self._state[walk.MISSING] = self._target.minus(gtids).count
 
     def _rotate(self, body: bytes) -> Boundary | None:
         try:
@@ -262,7 +273,7 @@ class BoundaryScan:
             source = gtid_sources(self._sids[: state[walk.SID_COUNT]], self._flavor)[int(state[walk.SID])]
             number = int(state[walk.GNO])
             gtids = gtids.union(GtidSet.of(self._flavor, [(source, (number, number))]))
-        time, original, origin = (int(state[last if before else now]) for last, now in _LASTS)
+        time, original, origin, anonymous = (int(state[last if before else now]) for last, now in _LASTS)
         doubt = (int(state[walk.DOUBT_FILE]), int(state[walk.DOUBT_OFFSET])) if state[walk.DOUBT_FILE] else None
         return Boundary(
             Position(self._file, offset),
@@ -274,6 +285,8 @@ class BoundaryScan:
             bool(state[walk.EARLIER]),
             doubt,
             tuple(self._unclosed),
+            bool(state[walk.ANONYMOUS]),
+            bool(anonymous),
         )
 
     def _at_end(self) -> Boundary:
@@ -301,12 +314,7 @@ class BoundaryScan:
 
     def _fault(self, status: int, data: Bytes, event: int, end: int) -> SourceError | DecodeError:
         if status == walk.SERVER_ERROR:
-            payload = data[event:end].tobytes()
-            text = payload[2:].decode("utf-8", "replace").removeprefix("#HY000")
-            number = int.from_bytes(payload[:2], "little")
-            return SourceError(
-                f"the server refused to send the binlog: {text} (error {number})", hint="", **self._error_context()
-            )
+            return refusal(data[event:end].tobytes(), self._error_context())
         if status == walk.NO_GTID:
             return PositionNotFound(
                 "the file has transactions without GTID events, of a server before MySQL 5.6.5: times are not found in it",

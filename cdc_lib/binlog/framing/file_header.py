@@ -15,8 +15,9 @@ from cdc_lib.binlog.framing.boundary_kernel import source_of, times_of
 from cdc_lib.binlog.framing.damaged_file import hint_of_damage
 from cdc_lib.binlog.framing.event_types import is_no_file
 from cdc_lib.binlog.framing.packets import SID_SIZE
+from cdc_lib.binlog.framing.refusal import number_and_text, refusal
 from cdc_lib.binlog.framing.tagged_gtid import FIELDS
-from cdc_lib.errors import DecodeError, SourceError, SourceUnavailable
+from cdc_lib.errors import AnonymousNotSent, DecodeError, SourceError, SourceUnavailable
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.gtid import GtidSet, Interval
 from cdc_lib.model.server_identity import Flavor
@@ -43,7 +44,7 @@ class FileHeader:
             began whose commit rotated the binlog: possibly long before, and on a standby by another server's clock.
         gtids: of the transactions in all earlier files; None if the server writes none.
         at_start: whether a server start created it.
-        first: its first transaction; None if it has none.
+        first: its first transaction; None if it has none, or the server does not send it.
     """
 
     time: datetime
@@ -60,11 +61,13 @@ class First:
         time: commit time: the later of this server's and the original server's.
         known: whether the commit time is known; else ``time`` is when a statement of it began.
         commit: by the clock of the original server.
+        anonymous: whether it has no GTID.
     """
 
     time: datetime
     known: bool
     commit: Commit
+    anonymous: bool = False
 
 
 def read_file_header(stream: BinlogStream, flavor: Flavor, file: str) -> FileHeader:
@@ -77,7 +80,7 @@ def read_file_header(stream: BinlogStream, flavor: Flavor, file: str) -> FileHea
     """
     made: bytes | None = None
     checksum, gtids = 0, None
-    for event in _events(stream, file):
+    for event in _sent(_events(stream, file)):
         kind = event[4] if len(event) > _HEADER else -1
         if kind == 4 and made is not None:  # the end of the file
             break
@@ -96,6 +99,14 @@ def read_file_header(stream: BinlogStream, flavor: Flavor, file: str) -> FileHea
     return _file_header(made, gtids, None)
 
 
+def _sent(events: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield events up to a transaction without a GTID that the server does not send; the header is complete before it."""
+    try:
+        yield from events
+    except AnonymousNotSent:
+        return
+
+
 def _file_header(made: bytes, gtids: GtidSet | None, first: First | None) -> FileHeader:
     return FileHeader(time_of(made), gtids, made[_CREATED : _CREATED + 4] != bytes(4), first)
 
@@ -104,15 +115,17 @@ def _first(event: bytes, end: int) -> First:
     """Return the transaction that begins with an event: a GTID, or a statement before MySQL 5.6.5."""
     data = np.frombuffer(event, np.uint8)
     fields = np.zeros(FIELDS, np.int64)
+    number = 0
     if event[4] in _BEGINS:
-        if source_of(data, 0, end, np.zeros(SID_SIZE, np.uint8), fields) < 0:
+        number = int(source_of(data, 0, end, np.zeros(SID_SIZE, np.uint8), fields))
+        if number < 0:
             raise _wrong("GTID", ValueError("its numbers are not valid"))
         time, original, known = times_of(data, 0, end, fields)
     else:
         time = original = int.from_bytes(event[:4], "little") * 1_000_000
         known = False
     origin = int.from_bytes(event[5:9], "little")
-    return First(_at(max(time, original)), bool(known), Commit(origin, _at(original)))
+    return First(_at(max(time, original)), bool(known), Commit(origin, _at(original)), anonymous=number == 0)
 
 
 def _at(microseconds: int) -> datetime:
@@ -169,7 +182,7 @@ def _events(stream: BinlogStream, file: str) -> Iterator[bytes]:
 
 
 def _refused(payload: bytes, file: str) -> SourceError:
-    number, text = int.from_bytes(payload[1:3], "little"), payload[3:].decode("utf-8", "replace")
+    number, text = number_and_text(payload[1:])
     if is_no_file(number, text):
         return SourceUnavailable(
             "the server no longer has a binlog file that it listed",
@@ -177,7 +190,7 @@ def _refused(payload: bytes, file: str) -> SourceError:
             "server's disk: PURGE BINARY LOGS TO the file after it.",
             file=file,
         )
-    return SourceError(f"the server refused to send the binlog: {text} (error {number})", file=file)
+    return refusal(payload[1:], {"file": file})
 
 
 def time_of(event: bytes) -> datetime:

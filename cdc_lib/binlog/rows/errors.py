@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cdc_lib.binlog.framing import event_types, packets
 from cdc_lib.binlog.framing.damaged_file import hint_of_damage
-from cdc_lib.binlog.framing.event_types import is_no_file
 from cdc_lib.binlog.framing.receiver import Bytes
+from cdc_lib.binlog.framing.refusal import refusal
 from cdc_lib.binlog.framing.scan_progress import ErrorContext
 from cdc_lib.binlog.rows import locate, partial_images
 from cdc_lib.binlog.types.codec import ValueFault
@@ -13,7 +13,6 @@ from cdc_lib.errors import (
     CdcError,
     ChecksumMismatch,
     DecodeError,
-    SourceError,
     SourceUnavailable,
     UnsupportedValue,
 )
@@ -45,10 +44,7 @@ def scan_fault(status: int, data: Bytes, event: int, end: int, context: ErrorCon
                 **context,
             )
         case packets.SERVER_ERROR:
-            payload = data[event:end].tobytes()
-            number = int.from_bytes(payload[:2], "little")
-            text = payload[2:].decode("utf-8", "replace").removeprefix("#HY000")
-            return _refusal(number, text, context)
+            return refusal(data[event:end].tobytes(), context)
         case packets.END_OF_STREAM:
             return SourceUnavailable(
                 "the server has no binlog up to the window's end yet",
@@ -97,28 +93,3 @@ def payload_fault(context: ErrorContext, inside: int) -> CdcError:
 def value_fault(fault: ValueFault, table: str, context: ErrorContext) -> CdcError:
     """Return the error of a cell that has no exact place in the lake."""
     return UnsupportedValue(fault.what, hint=fault.hint, **context, table=table)
-
-
-_INTERRUPTED = {1053, 1317, 1927, 3169}
-"""ER_SERVER_SHUTDOWN, ER_QUERY_INTERRUPTED, MariaDB's ER_CONNECTION_KILLED, MySQL's ER_SESSION_WAS_KILLED."""
-
-_NO_FILE = (
-    "Where the file was purged, cdc step plan {source} says how to continue. Where the server lists it all the same, it is missing on its disk: "
-    "put it back from a backup, or PURGE BINARY LOGS TO the file after it."
-)
-"""Of a file that the server cannot find or open."""
-
-
-def _refusal(number: int, text: str, context: ErrorContext) -> SourceError:
-    """Return the error for one that the server sent in place of an event."""
-    message = f"the server refused to send the binlog: {text} (error {number})"
-    if "same server_uuid/server_id" in text:  # by which both flavors end the older of two dumps
-        hint = (
-            "Another attempt at this window has taken its context, or another replica has the same number: then set "
-            "server.server_id. The task can be tried again."
-        )
-        return SourceUnavailable(message, hint=hint, **context)
-    if number in _INTERRUPTED:
-        return SourceUnavailable(message, hint="The task can be tried again.", **context)
-    hint = _NO_FILE.format(source=context["source"]) if is_no_file(number, text) else ""
-    return SourceError(message, hint=hint, **context)

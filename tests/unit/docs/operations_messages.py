@@ -22,6 +22,7 @@ FOLLOWED_ELSEWHERE = {
     "the merge was planned again while it ran": "tests/integration/spark/test_resnapshot.py::test_a_merge_that_was_withdrawn_and_still_runs_does_no_harm",
     "the certificate of the S3 server … is not accepted: …": "tests/integration/store/test_s3_over_tls.py::test_another_authority_or_none_is_one_error_with_its_way_out",
     "the file of store.ca cannot be read: …": "tests/integration/store/test_s3_over_tls.py::test_a_file_that_cannot_be_read_is_named",
+    "the server does not send transactions without GTIDs while its gtid_mode is ON": "tests/integration/plan/test_gtid_modes.py::test_a_failover_loses_no_transaction_without_a_gtid",
     "the server ended the binlog stream before the window's end": "tests/integration/drain/test_drain_faults.py::test_a_connection_cut_at_any_byte_leaves_nothing",
     "the server refuses to read a table: …": "tests/integration/drain/test_unreadable_tables.py::test_a_table_that_the_user_may_not_read_is_named",
     "the source … at …, and the source file stops the table there (schema_changes.…: stop)": "tests/integration/spark/test_schema_changes.py::test_stopped_tables_continue_where_they_were_once_the_source_file_says_how",

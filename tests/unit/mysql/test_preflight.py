@@ -51,6 +51,22 @@ def test_images_without_all_columns_are_reported_with_their_effect(image, option
     assert all(finding.hint == "SET PERSIST binlog_row_image = 'FULL';" for finding in found)
 
 
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("ON", "continues exactly, by GTIDs"),
+        ("ON_PERMISSIVE", "by GTIDs where all transactions have one; else a failover goes back by"),
+        ("OFF_PERMISSIVE", ": a failover goes back by failover.fallback_interval"),
+        ("OFF", ": a failover goes back by failover.fallback_interval"),
+    ],
+)
+def test_the_mode_of_gtids_is_shown_with_what_it_means_for_a_failover(mode, words):
+    """No mode is an error: all of them are read."""
+    (found,) = [finding for finding in findings(gtid_mode=mode) if "gtid_mode" in finding.what]
+    assert found.level == "ok"
+    assert words in found.what
+
+
 @pytest.mark.parametrize("name", ["log_replica_updates", "log_slave_updates"])
 @pytest.mark.parametrize(("replicates", "level"), [(False, "warning"), (True, "error"), (None, "error")])
 def test_replicated_changes_outside_the_binlog_are_an_error_unless_nothing_is_replicated(name, replicates, level):
