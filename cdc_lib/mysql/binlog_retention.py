@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cdc_lib.model.retention_forecast import BinlogExpiry
+from cdc_lib.mysql.rds_retention import RdsRetention
 from cdc_lib.mysql.server_facts import ServerFacts
 
 _WEEK = 7 * 86_400
@@ -13,13 +14,15 @@ _SECONDS_SINCE = (10, 6, 1)
 
 
 def binlog_expiry(facts: ServerFacts) -> BinlogExpiry:
-    """Return the retention that the server's variables set.
+    """Return the retention that the server's variables set; at Amazon RDS and Aurora, that ``mysql.rds_configuration`` sets.
 
     MySQL: ``binlog_expire_logs_seconds``, else ``expire_logs_days`` (up to 8.x), where 0 purges nothing, and so does
     ``binlog_expire_logs_auto_purge = OFF`` (8.0.29). MariaDB: one value in two units, ``binlog_expire_logs_seconds`` (10.6.1) and
     ``expire_logs_days``, which may have a fraction; ``max_binlog_total_size`` (11.4), 0 for no limit. Percona Server calls that
     ``binlog_space_limit``. Source: the manuals of the servers.
     """
+    if facts.rds is not None:
+        return _of_rds(facts.rds)
     size_variable, total = "", None
     for name in ("max_binlog_total_size", "binlog_space_limit"):
         if total is None and _number(facts, name):
@@ -33,8 +36,17 @@ def binlog_expiry(facts: ServerFacts) -> BinlogExpiry:
     return BinlogExpiry(seconds or (days or 0.0) * 86_400 or None, total, size_variable)
 
 
+def _of_rds(rds: RdsRetention) -> BinlogExpiry:
+    if rds.hidden:
+        return BinlogExpiry(None, unknown="this user may not read mysql.rds_configuration, which sets it at Amazon RDS")
+    return BinlogExpiry((rds.hours or 0.0) * 3600)
+
+
 def lengthen(facts: ServerFacts, seconds: float) -> str:
     """Return the statement that keeps files for a week longer than now."""
+    if facts.rds is not None:
+        hours = min((int(seconds) + _WEEK) // 3600, facts.rds.most_hours)
+        return f"CALL mysql.rds_set_configuration('binlog retention hours', {hours});"
     target = min(int(seconds) + _WEEK, _MOST[facts.identity.flavor])
     if facts.identity.flavor == "mysql":
         return f"SET PERSIST binlog_expire_logs_seconds = {target};"

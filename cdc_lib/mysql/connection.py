@@ -18,6 +18,7 @@ from cdc_lib.errors import ConfigError, Context, SourceError, SourceUnavailable,
 from cdc_lib.model.refusals import is_of_connection, is_passing, refused_for
 from cdc_lib.mysql.clear_password import NOT_TO_STRANGERS
 from cdc_lib.mysql.rds_iam import login_token
+from cdc_lib.mysql.unsupported import refuse_foreign
 
 _ACCESS_DENIED = {1044, 1045, 1142, 1227, 1698}
 _AUTHENTICATION_ERRORS = {2026, 2059, 2061}
@@ -41,7 +42,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
 
     Raises:
         SourceUnavailable: no response, or too many connections.
-        UnsupportedServer: the log-in or the TLS handshake is refused.
+        UnsupportedServer: the log-in or the TLS handshake is refused, or the server is not MySQL or MariaDB.
         ConfigError: a file of ``server.tls`` cannot be read, or there are no AWS credentials for ``server.rds_iam``.
     """
     tls = _tls(server)
@@ -50,7 +51,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
         password = login_token(server, server.rds_iam.region, credentials.user)
     known = server.tls is not None and server.tls.verify
     try:
-        return _EncryptedConnection(
+        session = _EncryptedConnection(
             host=server.host,
             port=server.port,
             user=credentials.user,
@@ -67,6 +68,12 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
         )
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error, server) from error
+    try:
+        refuse_foreign(str(session.server_version), host=server.host, port=server.port)
+    except UnsupportedServer:
+        session.close()
+        raise
+    return session
 
 
 def can_be_reached(server: ServerConfig, credentials: Credentials, rules: FailoverConfig) -> bool:

@@ -97,21 +97,29 @@ def _replicated(facts: ServerFacts) -> Iterator[Finding]:
     if (unlogged := unlogged_of(facts)) is not None:
         yield Finding("error", *unlogged)
         return
-    name = log_updates_variable(facts)
     yield Finding(
-        "warning",
-        f"{name} is OFF: the source stops when this server becomes a replica, and cannot continue here after a failover",
-        f"Put {name} = ON into the server's configuration file, and restart it, unless it never replicates from another one.",
+        "ok",
+        f"{log_updates_variable(facts)} is OFF, and the server replicates from no other one: its binlog is complete. As a replica, or as "
+        "a standby of this source, it would need ON",
     )
 
 
 def _retention(facts: ServerFacts) -> Iterator[Finding]:
     expiry = binlog_expiry(facts)
+    if facts.rds is not None:
+        yield Finding(
+            "ok", "Amazon RDS or Aurora: no step needs SUPER, FLUSH TABLES WITH READ LOCK or a lock on a table"
+        )
     if expiry.unknown:
         hint = "Ask who runs the server how long it keeps binlog files."
+        if facts.rds is not None:
+            hint = "GRANT SELECT ON mysql.rds_configuration TO the user; or CALL mysql.rds_show_configuration shows it."
         yield Finding("warning", f"it is unknown how long binlog files are kept: {expiry.unknown}", hint)
     elif expiry.seconds is None:
         yield Finding("ok", "the server keeps binlog files until they are purged by hand, at any age")
+    elif facts.rds is not None and not expiry.seconds:
+        what = "'binlog retention hours' is NULL: the server purges binlog files as soon as possible, also those that were not read"
+        yield Finding("warning", what, lengthen(facts, 0.0))
     elif expiry.seconds < 86_400:  # a day
         what = f"the server purges binlog files after {expiry.seconds / 3600:.1f} hours"
         yield Finding("warning", what, lengthen(facts, expiry.seconds))

@@ -16,15 +16,18 @@ from cdc_lib.model.charset import charset_name
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.mysql.connection import answering, connect, translated
+from cdc_lib.mysql.rds_retention import RdsRetention, read_rds_retention
 from cdc_lib.mysql.replica_status import is_replica, logs_replicated
 from cdc_lib.mysql.statements import rows_of
+from cdc_lib.mysql.unsupported import refuse_unreadable
 
 _VARIABLES = (
     "version", "server_uuid", "server_id", "gtid_domain_id", "log_bin", "binlog_format", "binlog_row_image",
     "binlog_row_metadata", "binlog_checksum", "gtid_mode", "binlog_expire_logs_seconds", "expire_logs_days",
     "binlog_row_value_options", "lower_case_table_names", "encrypt_binlog",
     "innodb_native_foreign_keys", "binlog_expire_logs_auto_purge", "max_binlog_total_size", "binlog_space_limit",
-    "log_replica_updates", "log_slave_updates", "gtid_slave_pos", "wsrep_on",
+    "log_replica_updates", "log_slave_updates", "gtid_slave_pos", "wsrep_on", "version_comment", "basedir",
+    "innodb_read_only", "aurora_version", "aurora_server_id", "binlog_storage_engine",
 )  # fmt: skip
 
 
@@ -42,6 +45,7 @@ class ServerFacts:
         gtid_purged: executed GTIDs that no binlog file contains any more; MySQL only, else empty.
         clock: the server's time (UTC), read before the end of the binlog.
         replicates: whether the server is a replica; False if it logs what it replicates, None if this user may not see it.
+        rds: binlog retention of Amazon RDS or Aurora; None at other servers.
     """
 
     identity: ServerIdentity
@@ -53,6 +57,7 @@ class ServerFacts:
     gtid_purged: str = ""
     clock: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     replicates: bool | None = False
+    rds: RdsRetention | None = None
 
     @property
     def checksum(self) -> bool:
@@ -109,10 +114,11 @@ def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts
 
     Raises:
         SourceError: a statement fails.
-        UnsupportedServer: the user may not read the binlog status.
+        UnsupportedServer: the user may not read the binlog status, or the server's binlog cannot be read.
     """
     try:
         variables = read_variables(connection)
+        refuse_unreadable(variables, host=server.host, port=server.port)
         mariadb = "mariadb" in variables["version"].lower()
         version = _numbers(variables["version"])
         clock = rows_of(connection, "SELECT UTC_TIMESTAMP(6)")[0][0].replace(tzinfo=UTC)
@@ -123,13 +129,14 @@ def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts
         # Read before the end of the binlog, too: a replica that is configured later has replicated nothing up to there.
         replicates = False if logs_replicated(variables) else is_replica(connection, version, variables)
         binlog_end, gtid_set = _binlog_end(connection, version, mariadb=mariadb)
+        rds = read_rds_retention(connection, variables)
         files = (
             tuple((str(row[0]), int(row[1])) for row in rows_of(connection, "SHOW BINARY LOGS")) if binlog_end else ()
         )
     except pymysql.MySQLError as error:
         raise translated(error, server) from error
     identity = _identity(variables, server)
-    return ServerFacts(identity, version, variables, binlog_end, gtid_set, files, purged, clock, replicates)
+    return ServerFacts(identity, version, variables, binlog_end, gtid_set, files, purged, clock, replicates, rds)
 
 
 def read_identity(connection: Connection[Any], server: ServerConfig) -> ServerIdentity:

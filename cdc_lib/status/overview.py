@@ -27,6 +27,7 @@ from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.foreign_keys import cascades_of
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.preflight import judge
+from cdc_lib.mysql.replica_ids import judge_replica_id, registered_replicas
 from cdc_lib.mysql.server_facts import ServerFacts, facts_of, read_facts
 from cdc_lib.mysql.xa_recover import judge_prepared
 from cdc_lib.plan.gaps import gap_of, lost_chunks, lost_cursor
@@ -232,6 +233,8 @@ def findings_of(
     try:
         facts = read_facts(connection, config.server)
         findings = [*judge(facts), judge_clock(facts.clock, datetime.now(UTC)), *judge_prepared(connection, facts)]
+        if (own := config.server.server_id) is not None:
+            findings += judge_replica_id(own, facts.identity.server_id, registered_replicas(connection, facts))
         reader = InformationSchema(connection)
         found = reader.tables()
         tables = [t for t in found if config.tables.captures(*t)]

@@ -78,8 +78,10 @@ def test_a_server_that_becomes_such_a_replica_is_refused_at_the_next_step(pair, 
     with not_replicating(pair):
         units = capture.pipeline.plan(by="test")
         assert units
-        found = [f for f in capture.pipeline.preflight() if "is OFF: the source stops when" in f.what]
-        assert [f.level for f in found] == ["warning"]
+        found = [
+            f for f in capture.pipeline.preflight() if "is OFF, and the server replicates from no other one" in f.what
+        ]
+        assert [f.level for f in found] == ["ok"]
     for unit in units:
         with pytest.raises(ReplicatedChangesNotLogged, match="is a replica"):
             capture.pipeline.drain(unit)
