@@ -68,8 +68,9 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
         )
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error, server) from error
+    known_by_name: Any = session  # the driver's stubs omit server_version
     try:
-        refuse_foreign(str(session.server_version), host=server.host, port=server.port)
+        refuse_foreign(str(known_by_name.server_version), host=server.host, port=server.port)
     except UnsupportedServer:
         session.close()
         raise
