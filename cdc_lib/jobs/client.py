@@ -23,6 +23,8 @@ LONG_POLL = 20
 _CONNECT, _ANSWER = 5.0, 30.0
 """Seconds that the server has to accept a connection, and to answer after what a request waits for."""
 
+_SAME_WORK = "Nothing is lost: the next try takes up the same work."
+
 Document = TypeVar("Document", bound=BaseModel)
 
 _STATUSES = TypeAdapter(list[JobStatus])
@@ -35,6 +37,7 @@ def job_request(
     key: str,
     handed: Mapping[str, str] | None = None,
     report: bool = False,
+    by: str = "",
 ) -> JobRequest:
     """Return the request for a job.
 
@@ -45,6 +48,7 @@ def job_request(
         key: identifies the work; see :class:`JobRequest`.
         handed: variables with secrets that only Airflow knows.
         report: whether the job leaves a report.
+        by: who asks, for the records.
     """
     return JobRequest(
         key=key,
@@ -54,6 +58,7 @@ def job_request(
         arguments=arguments,
         secrets=secrets_to_send(config, handed or {}),
         report=report,
+        by=by,
     )
 
 
@@ -177,12 +182,11 @@ def raise_for(job: JobStatus, good: Collection[int] = (0,)) -> int:
         return job.exit_code or 0
     if job.error is not None:
         raise load_error(json.dumps(job.error).encode())
-    if job.state == "cancelled" or (job.exit_code or 0) < 0:
-        what = "was cancelled" if job.state == "cancelled" else f"was ended by signal {-(job.exit_code or 0)}"
+    if job.state == "cancelled":
+        raise MergeConflict("the job was cancelled on the Spark server", hint=_SAME_WORK, job=job.id)
+    if (job.exit_code or 0) < 0:
         raise MergeConflict(
-            f"the job {what} on the Spark server",
-            hint="Nothing is lost: the next try takes up the same work.",
-            job=job.id,
+            f"signal {-(job.exit_code or 0)} ended the job on the Spark server", hint=_SAME_WORK, job=job.id
         )
     raise MergeError(
         f"the Spark job ended with code {job.exit_code}",

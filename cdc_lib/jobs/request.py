@@ -28,6 +28,7 @@ class JobRequest(BaseModel):
         arguments: further arguments of the job.
         secrets: environment variables of the job, by name. The server keeps them in memory only.
         report: whether the job leaves a report.
+        by: who asks, for the records; two attempts at the same work may differ in it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -39,6 +40,11 @@ class JobRequest(BaseModel):
     arguments: tuple[str, ...] = ()
     secrets: dict[str, str] = Field(default_factory=dict, repr=False)
     report: bool = False
+    by: str = ""
+
+    def is_same_work(self, other: JobRequest) -> bool:
+        """Whether another request asks for the same, whoever asks."""
+        return self.model_copy(update={"by": ""}) == other.model_copy(update={"by": ""})
 
 
 class JobStatus(BaseModel):

@@ -53,6 +53,7 @@ class ServerJob:
         context: Context,
         job: JobName,
         *arguments: str,
+        by: str,
         handed: Mapping[str, str] | None,
         report: bool,
     ) -> ServerJob:
@@ -66,7 +67,7 @@ class ServerJob:
         ti = context["ti"]
         key = f"airflow {ti.dag_id} {ti.run_id} {ti.task_id} {ti.map_index}"
         config = CdcHook(source_file).config
-        request = job_request(config, job, *arguments, key=key, handed=handed, report=report)
+        request = job_request(config, job, *arguments, key=key, handed=handed, report=report, by=by)
         for secret in request.secrets.values():
             mask_secret(secret)
         return cls(source_file, server_of(source_file).submit(request).id)

@@ -68,11 +68,11 @@ class SparkJobOperator(CdcOperator):
         Raises:
             CdcError: the job's own; one that may be tried again where it left none.
         """
-        given = (*(("--by", by) if by else ()), *arguments)
         server = CdcHook(self.source_file).config.merge.spark_server
         if server is None:
+            given = (*(("--by", by) if by else ()), *arguments)
             return self._in_process(job, *given, handed=handed, good=good, report=report)
-        self._job = ServerJob.submitted(self.source_file, context, job, *given, handed=handed, report=report)
+        self._job = ServerJob.submitted(self.source_file, context, job, *arguments, by=by, handed=handed, report=report)
         if not self.deferrable:
             return self._job.followed(self.log, good)
         if self._job.ends_soon(self.log):
@@ -80,7 +80,7 @@ class SparkJobOperator(CdcOperator):
         return self.defer(
             trigger=SparkJobTrigger(self.source_file, self._job.id, self._job.offset),
             method_name="resume",
-            kwargs={"good": list(good), "arguments": list(given)},
+            kwargs={"good": list(good), "arguments": list(arguments)},
         )
 
     def resume(self, context: Context, event: dict[str, Any], good: list[int], arguments: list[str]) -> Any:

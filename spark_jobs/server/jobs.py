@@ -102,6 +102,7 @@ class ServedJob:
         """Write its source file, and return what its process gets."""
         self.config.write_text(json.dumps(self.request.config))  # JSON is YAML
         arguments = ["--config", str(self.config), "--error", str(self.folder / "error.json")]
+        arguments += ["--by", self.request.by] if self.request.by else []
         arguments += ["--report", str(self.folder / "report.json")] if self.request.report else []
         variables = {**self.request.secrets, **gateway.variables, TAG: self.id}
         if self.own_file_systems:
@@ -133,7 +134,7 @@ class Jobs:
         """Start a job; a job with the same request that has not ended is returned, one with another request is cancelled."""
         with self._lock:
             for other in [job for job in self._jobs.values() if job.request.key == request.key and not job.has_ended]:
-                if other.request == request and not other.cancelled.is_set():
+                if other.request.is_same_work(request) and not other.cancelled.is_set():
                     return other
                 _cancel(other)
             job_id = secrets.token_hex(8)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
+from airflow.sdk.exceptions import TaskDeferred
 
+from cdc_airflow import server_job
+from cdc_airflow.merge import MergeOperator
+from cdc_airflow.server_job import SparkJobTrigger
+from cdc_airflow.verify import VerifyOperator
 from cdc_lib.config import load_source
 from cdc_lib.config.work import SparkServerConfig
 from cdc_lib.errors import ConfigError, MergeConflict, SparkUnavailable
@@ -143,7 +151,8 @@ def test_a_request_that_is_sent_again_gets_the_same_job(source: Source, spark_se
     request = job_request(config, "merge", key="one")
     first = client.submit(request)
     assert client.submit(request).id == first.id
-    changed = client.submit(job_request(config, "merge", "--by", "other", key="one"))
+    assert client.submit(job_request(config, "merge", key="one", by="the next try")).id == first.id
+    changed = client.submit(job_request(config, "merge", "--spark-conf=spark.sql.shuffle.partitions=2", key="one"))
     assert changed.id != first.id
     for job in waiting:
         client.cancel(job.id)
@@ -159,6 +168,16 @@ def test_a_request_without_the_token_is_refused(spark_server: RunningSparkServer
     with pytest.raises(ConfigError, match=r"token is missing or wrong") as caught:
         SparkServer(spark_server.config.model_copy(update={"token_env": None})).jobs()
     assert "merge.spark_server.token_env" in caught.value.hint
+
+
+def test_doctor_asks_the_server_instead_of_looking_for_java(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that sends jobs to a server needs no Java; a wrong token is one finding."""
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    text = source.cdc("doctor shop")
+    assert "the Spark server at http://127.0.0.1" in text
+    assert "Java" not in text
+    monkeypatch.setenv("CDC_TEST_SPARK_TOKEN", "another")
+    assert "token is missing or wrong" in source.cdc("doctor shop", code=1)
 
 
 def test_an_address_of_something_else_is_refused(s3_server: S3Server) -> None:
@@ -205,3 +224,77 @@ def test_a_killed_process_of_a_job_leaves_the_server_and_other_jobs_alone(
     source.cdc("run shop")
     assert source.verified()["clean"]
     assert client.status().running == 0
+
+
+class TaskInstance(SimpleNamespace):
+    """What a task knows of itself."""
+
+    def __init__(self, number: int = 1) -> None:
+        super().__init__(
+            dag_id="cdc_shop", run_id="r1", task_id="merge", map_index=-1, try_number=number, xcom_pull=lambda **_: None
+        )
+
+
+def ended_by(trigger: SparkJobTrigger) -> dict[str, Any]:
+    """Do what a triggerer does with a task that is deferred; it may be another triggerer than the one that began."""
+    path, given = trigger.serialize()
+    again = getattr(importlib.import_module(path.rpartition(".")[0]), path.rpartition(".")[2])(**given)
+
+    async def wait() -> dict[str, Any]:
+        async for event in again.run():
+            payload: dict[str, Any] = event.payload
+            return payload
+        raise AssertionError("no event")
+
+    return asyncio.run(wait())
+
+
+def test_a_task_whose_job_takes_longer_is_deferred_and_continues_with_its_result(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A merge, and a comparison, which needs the job's report; wrong rows fail the task as without a server."""
+    monkeypatch.setattr(server_job, "SOON", 0.0)
+    for step in ("plan", "drain", "ack drain"):
+        source.cdc(f"step {step} shop")
+    context: Any = {"ti": TaskInstance()}
+    merge = MergeOperator(task_id="merge", source_file=str(source.file))
+    with pytest.raises(TaskDeferred) as deferred:
+        merge.execute(context)
+    assert (deferred.value.method_name, deferred.value.kwargs["good"]) == ("resume", [0])
+    merge.resume(context, ended_by(deferred.value.trigger), **deferred.value.kwargs)
+    source.cdc("step ack lake shop")
+    verify = VerifyOperator(task_id="verify", source_file=str(source.file))
+    with pytest.raises(TaskDeferred) as deferred:
+        verify.execute(context)
+    found = verify.resume(context, ended_by(deferred.value.trigger), **deferred.value.kwargs)
+    assert found[f"{source.database}.orders"]["rows"] == 3
+
+
+def test_a_task_that_is_tried_again_takes_up_the_job_of_its_last_try(
+    source: Source, spark_server: RunningSparkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker was killed: the job goes on. When a person ends the task, the job ends."""
+    source.cdc("run shop")
+    monkeypatch.setattr(server_job, "SOON", 0.0)
+    tries = []
+    for number in (1, 2):
+        verify = VerifyOperator(task_id="verify", source_file=str(source.file))
+        with pytest.raises(TaskDeferred) as deferred:
+            verify.execute({"ti": TaskInstance(number)})
+        tries.append(deferred.value.trigger.job_id)
+    assert tries[0] == tries[1]
+    asyncio.run(deferred.value.trigger.on_kill())
+    client = spark_server.client
+    assert client.follow(client.job(tries[0]), print).state == "cancelled"
+    with pytest.raises(MergeConflict, match="was cancelled") as caught:
+        verify.resume({"ti": TaskInstance()}, ended_by(deferred.value.trigger), **deferred.value.kwargs)
+    assert caught.value.retryable
+
+
+def test_a_task_with_a_quick_job_is_not_deferred(source: Source) -> None:
+    """Its job is over before a triggerer had begun to wait."""
+    for step in ("plan", "drain", "ack drain"):
+        source.cdc(f"step {step} shop")
+    MergeOperator(task_id="merge", source_file=str(source.file)).execute({"ti": TaskInstance()})
+    source.cdc("step ack lake shop")
+    assert source.verified()["clean"]
