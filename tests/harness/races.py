@@ -18,6 +18,9 @@ from cdc_lib.store.objects.local import LocalStore
 
 T = TypeVar("T")
 WRITERS = 16
+PROCESSES = multiprocessing.get_context("forkserver")
+"""Makes a process as a copy of one that has imported this module: a new one would take a CPU second for its imports."""
+PROCESSES.set_forkserver_preload(["pytest", __name__])
 
 
 def at_once(work: Callable[[int], T], writers: int = WRITERS) -> list[T]:
@@ -60,9 +63,8 @@ def swaps(cursors: CursorStore, number: int, consumer: str = "drain") -> bool:
 
 def in_processes(work: Callable[..., bool], rounds: list[tuple[Any, ...]], writers: int = WRITERS) -> list[list[bool]]:
     """Run a function in many processes that start each round together; returns the results by round."""
-    spawn = multiprocessing.get_context("spawn")
-    gate, results = spawn.Barrier(writers), spawn.Queue()
-    processes = [spawn.Process(target=_rounds, args=(work, rounds, n, gate, results)) for n in range(writers)]
+    gate, results = PROCESSES.Barrier(writers), PROCESSES.Queue()
+    processes = [PROCESSES.Process(target=_rounds, args=(work, rounds, n, gate, results)) for n in range(writers)]
     for process in processes:
         process.start()
     try:
