@@ -24,7 +24,7 @@ from tests.harness.servers import SqlServer
 pytestmark = pytest.mark.timeout(600)
 
 ROWS = 600
-ROUNDS = 2
+ROUNDS = 1
 KEYS = {"orders": ("id",), "order_items": ("order_id", "line_no"), "customers": ("id",)}
 """The tables, and their primary keys."""
 
