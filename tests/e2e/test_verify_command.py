@@ -46,7 +46,7 @@ def cdc(mariadb_server, mariadb_database, tmp_path):
         settings["merge"]["conf"] = conf or {}
         (tmp_path / "sources" / "shop.yaml").write_text(yaml.safe_dump(settings))
         command = [sys.executable, "-m", "cdc_lib.cli", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
 
     return run
 

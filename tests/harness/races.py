@@ -68,7 +68,7 @@ def in_processes(work: Callable[..., bool], rounds: list[tuple[Any, ...]], write
     for process in processes:
         process.start()
     try:
-        given = [results.get(timeout=120) for _ in processes]
+        given = [results.get(timeout=300) for _ in processes]
     finally:
         for process in processes:
             process.join(1)
@@ -80,7 +80,7 @@ def in_processes(work: Callable[..., bool], rounds: list[tuple[Any, ...]], write
 def _rounds(work: Any, rounds: list[tuple[Any, ...]], number: int, gate: Any, results: Any) -> None:
     outcomes = []
     for arguments in rounds:
-        gate.wait(90)
+        gate.wait(300)
         outcomes.append(work(*arguments, number))
-        gate.wait(90)
+        gate.wait(300)
     results.put(outcomes)

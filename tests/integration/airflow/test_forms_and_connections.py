@@ -14,8 +14,6 @@ from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import AirflowSource
 from tests.harness.servers import MySqlServer
 
-pytestmark = pytest.mark.timeout(600)
-
 LOG_IN = "shop_log_in"
 
 

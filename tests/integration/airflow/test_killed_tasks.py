@@ -12,8 +12,6 @@ from tests.harness.airflow_source import ORDERS_AND_COLOURS, PASSWORD_VARIABLE, 
 from tests.harness.servers import MySqlServer
 from tests.harness.tcp_proxy import TcpProxy
 
-pytestmark = pytest.mark.timeout(1200)
-
 RETRY_SECONDS = 900
 """Timeout of a run on a busy machine: Airflow must detect the kill, wait, and retry."""
 

@@ -26,8 +26,6 @@ from tests.harness.verify import Compared
 
 MODES = {"s": "soft_delete", "h": "scd2"}
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @pytest.fixture
 def source(mysql_server, tmp_path, lake):
