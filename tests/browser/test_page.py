@@ -21,8 +21,6 @@ from tests.harness.api_server import ApiServer
 from tests.harness.browser import NARROW, WIDE, chromium, logged_in
 from tests.harness.page_source import PageSource
 
-pytestmark = pytest.mark.timeout(300)
-
 SLOW = 60_000
 """Milliseconds that a busy machine may take to show something."""
 

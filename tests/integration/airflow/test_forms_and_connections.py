@@ -14,12 +14,10 @@ from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import AirflowSource
 from tests.harness.servers import MySqlServer
 
-pytestmark = pytest.mark.timeout(600)
-
 LOG_IN = "shop_log_in"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def log_in(station: AirflowStandalone, mysql_server: MySqlServer) -> Iterator[dict[str, Any]]:
     """A connection in Airflow's database, as its form makes it."""
     body = {
@@ -36,16 +34,16 @@ def log_in(station: AirflowStandalone, mysql_server: MySqlServer) -> Iterator[di
     station.request("DELETE", f"/api/v2/connections/{LOG_IN}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def shop(
     station: AirflowStandalone,
-    make_source: Callable[..., AirflowSource],
+    make_shared_source: Callable[..., AirflowSource],
     mysql_server: MySqlServer,
     log_in: dict[str, Any],
 ) -> AirflowSource:
-    """A source whose log-in is in Airflow's database alone."""
+    """A source whose log-in is in Airflow's database alone, and whose tables are in the lake. The tests share it."""
     server = {"host": mysql_server.host, "port": mysql_server.port, "connection": LOG_IN}
-    source = make_source(server=server)
+    source = make_shared_source(server=server)
     source.sql(
         "CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(40))",
         "INSERT INTO orders VALUES (1, 'bicycle'), (2, 'bell'), (3, 'lamp')",

@@ -16,8 +16,6 @@ from cdc_lib.model.table_name import TableName
 from tests.harness.api_server import ApiServer
 from tests.harness.page_source import PageSource
 
-pytestmark = pytest.mark.timeout(300)
-
 Make = Callable[..., PageSource]
 
 RESOURCES = ("", "/windows", "/tables", "/cuts", "/moves", "/history", "/actions")
