@@ -80,8 +80,7 @@ def answer_question(
         ConfigError: the table does not wait at this statement, the decision is not possible there, the source file no longer
             asks, or somebody has answered otherwise. Nothing was recorded.
     """
-    question = asked_at(config, last_stopped(store, config.source), TableName.parse(table), position)
-    refuse_decision(question, decision, config.source)
+    question = find_question(config, store, table, decision, position)
     answer = SchemaAnswer(config.source, question, decision, by, at)
     if keep_answer(store, answer):
         return answer
@@ -94,6 +93,27 @@ def answer_question(
             table=question.table,
         )
     return before
+
+
+def find_question(
+    config: SourceConfig, store: ObjectStore, table: str, decision: Decision, position: Position | None = None
+) -> SchemaQuestion:
+    """Return the statement that an answer would be about; nothing is recorded.
+
+    Args:
+        config: the source.
+        store: has what the last merge asked.
+        table: ``database.table``.
+        decision: what the lake would do.
+        position: of the statement; None for the one at which the table waits.
+
+    Raises:
+        ConfigError: the table does not wait at this statement, the decision is not possible there, or the source file no
+            longer asks.
+    """
+    question = asked_at(config, last_stopped(store, config.source), TableName.parse(table), position)
+    refuse_decision(question, decision, config.source)
+    return question
 
 
 def asked_at(
@@ -146,4 +166,5 @@ def refuse_decision(question: SchemaQuestion, decision: Decision, source: str) -
 def _waiting(asked: Sequence[SchemaQuestion], source: str) -> str:
     if not asked:
         return f"No table of {source} waits. Questions are asked by a merge."
-    return f"These wait: {', '.join(f'{one.table} at {one.position}' for one in asked)}."
+    listed = (f"{one.table} at {one.position} ({one.kind}: {' or '.join(DECISIONS[one.kind])})" for one in asked)
+    return f"These wait: {', '.join(listed)}."
