@@ -35,6 +35,12 @@ class OpenQuestion:
     what: str
     answer: SchemaAnswer | None = None
 
+    @property
+    def outlook(self) -> str:
+        """What happens next, once the question is answered; empty before."""
+        given = self.answer
+        return f"{given.by} has answered {given.decision}. The next merge applies it." if given is not None else ""
+
 
 def answers_for(config: SourceConfig, store: ObjectStore) -> tuple[SchemaAnswer, ...]:
     """Return the answers that a merge of a source applies; the store is not asked where no change waits for a person."""
@@ -43,11 +49,22 @@ def answers_for(config: SourceConfig, store: ObjectStore) -> tuple[SchemaAnswer,
 
 def open_questions(store: ObjectStore, source: str) -> list[OpenQuestion]:
     """Return the statements at which tables wait, also those that are answered and not merged yet."""
-    stopped = last_stopped(store, source)
+    return questions_of(store, last_stopped(store, source))
+
+
+def questions_of(store: ObjectStore, stopped: Stopped | None) -> list[OpenQuestion]:
+    """Return the questions among the tables that stopped in the last merge of a source.
+
+    Args:
+        store: keeps the answers.
+        stopped: these tables; None if there are none.
+    """
     if stopped is None:
         return []
     return [
-        OpenQuestion(one.question, one.lake_table, stopped.at, one.what, find_answer(store, source, one.question))
+        OpenQuestion(
+            one.question, one.lake_table, stopped.at, one.what, find_answer(store, stopped.source, one.question)
+        )
         for one in stopped.tables
         if one.question is not None
     ]

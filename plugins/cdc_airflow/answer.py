@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from airflow.sdk import Param
 
@@ -110,11 +110,9 @@ class AnswerOperator(CdcOperator):
             raise ConfigError(
                 f"{self.answer!r} is not an answer", hint=f"Answer {' or '.join(DECISIONS)}.", source=hook.config.source
             )
-        return cast("Decision", self.answer)
+        return self.answer
 
-    def _answered(
-        self, pipeline: Pipeline, asked: SchemaQuestion, decision: Decision, *, by: str
-    ) -> dict[str, Any]:
+    def _answered(self, pipeline: Pipeline, asked: SchemaQuestion, decision: Decision, *, by: str) -> dict[str, Any]:
         given = pipeline.answer_schema_change(str(asked.table), decision, asked.position, by=by)
         self.log.info(
             "%s: %s is the answer to %s at %s (%s)", asked.table, given.decision, asked.kind, asked.position, given.by

@@ -130,7 +130,7 @@ REWIND_DAG = """
 """
 
 ANSWER = """
-Records the answer to the schema change at which a table waits (`schema_changes: ask`). `follow`: the lake does as the source. `keep`: it
+Records the answer to the schema change at which a table waits (`ask` in `schema_changes`). `follow`: the lake does as the source. `keep`: it
 keeps what it has. The answer is about this statement only, and the next merge applies it. The source is not queried. `cdc schema answer`
 does the same.
 

@@ -16,12 +16,21 @@ from cdc_lib.store.failed_tables import keep_stopped
 ASKED_AT = Position("binlog.000003", 120)
 
 
-def keep_question(
-    store: ObjectStore, source: str, table: TableName, kind: SchemaChangeKind = "truncate", position: Position = ASKED_AT
-) -> None:
-    """Store what the last merge of a source asked about one table."""
+def asked_table(source: str, table: TableName, kind: SchemaChangeKind, position: Position = ASKED_AT) -> StoppedTable:
+    """Return a table that waits for an answer."""
     what = f"ran {kind.upper().replace('_', ' ')} at {position}"
     error: CdcError = StoppedChange(table, kind, 1, position, what).asked()
     error.fill(source=source)
-    tables = (StoppedTable.by(error, (table,), f"lake.{table}"),)
-    keep_stopped(store, Stopped(source, "m1", datetime(2026, 11, 1, tzinfo=UTC), tables))
+    return StoppedTable.by(error, (table,), f"lake.{table}")
+
+
+def keep_question(
+    store: ObjectStore,
+    source: str,
+    table: TableName,
+    kind: SchemaChangeKind = "truncate",
+    position: Position = ASKED_AT,
+) -> None:
+    """Store what the last merge of a source asked about one table."""
+    asked = (asked_table(source, table, kind, position),)
+    keep_stopped(store, Stopped(source, "m1", datetime(2026, 11, 1, tzinfo=UTC), asked))

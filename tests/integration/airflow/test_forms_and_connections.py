@@ -9,9 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
+from cdc_lib.merge.answers import open_questions
 from cdc_lib.model.cursor import DRAIN
+from cdc_lib.model.table_name import TableName
+from cdc_lib.store.objects.open import open_store
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import AirflowSource
+from tests.harness.schema_questions import keep_question
 from tests.harness.servers import MySqlServer
 
 pytestmark = pytest.mark.timeout(600)
@@ -170,3 +174,22 @@ def test_a_quarantined_table_is_resumed_by_a_form(
     _, log = ended(station, f"{source.dag}.resume", "failed", table=table)
     assert log.index("ConfigError: ") < log.index("Task failed with exception")
     assert source.state_hashes() == before
+
+
+def test_a_schema_change_is_answered_by_a_form(station: AirflowStandalone, make_source: Callable[..., AirflowSource]):
+    """A table that does not wait is refused, and the log lists what waits; the answer names its run. No server is asked."""
+    source = make_source(schema_changes={"truncate": "ask"})
+    store, dag = open_store(source.config.store), f"{source.dag}.answer"
+    keep_question(store, source.name, TableName(source.name, "orders"))
+    station.wait_for_dag(dag)
+    with pytest.raises(httpx.HTTPStatusError) as refused:
+        station.trigger(dag, table=f"{source.name}.orders", answer="drop")
+    assert refused.value.response.status_code == httpx.codes.BAD_REQUEST
+    _, log = ended(station, dag, "failed", table=f"{source.name}.colours", answer="keep")
+    assert log.index("ConfigError: ") < log.index("Task failed with exception")
+    assert f"These wait: {source.name}.orders at binlog.000003:120 (truncate: follow or keep)" in log
+    run_id, log = ended(station, dag, "success", table=f"{source.name}.orders", answer="keep")
+    assert f"{source.name}.orders: keep is the answer to truncate" in log
+    (asked,) = open_questions(store, source.name)
+    assert asked.answer is not None
+    assert asked.answer.by.startswith(f"airflow {dag} {run_id} answer ")

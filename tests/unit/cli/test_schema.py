@@ -61,7 +61,9 @@ def test_an_answer_without_its_question_is_refused(cdc, asked, sources):
         return result.stderr
 
     assert "shop.other does not wait for an answer" in refused("shop.other", "keep")
-    assert f"These wait: shop.orders at {AT} (truncate: follow or keep)" in refused("shop.orders", "keep", "--position", "binlog.000003:4")
+    assert f"These wait: shop.orders at {AT} (truncate: follow or keep)" in refused(
+        "shop.orders", "keep", "--position", "binlog.000003:4"
+    )
     assert cdc("schema", "answer", "shop", "shop.orders", "keep", "--position", AT).exit_code == 0
     assert cdc("schema", "answer", "shop", "shop.orders", "keep", "--json").exit_code == 0
     assert "has answered keep" in refused("shop.orders", "follow")
