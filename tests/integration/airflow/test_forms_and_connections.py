@@ -71,6 +71,21 @@ def ended(air: AirflowStandalone, dag: str, wanted: str, **params: Any) -> tuple
     return run_id, log
 
 
+def approved(air: AirflowStandalone, dag: str, task: str, **params: Any) -> str:
+    """Make one run that waits for a person, approve it, and return its id once it has succeeded."""
+    air.wait_for_dag(dag)
+    air.unpause(dag)
+    run_id = air.trigger(dag, **params)
+    settled = {"awaiting_input", "failed", "success"}
+    air.wait("the task waits", lambda: air.tasks(dag, run_id)[0]["state"] in settled)
+    assert air.tasks(dag, run_id)[0]["state"] == "awaiting_input", air.task_log(dag, run_id, task)
+    air.wait_until_process_ended(run_id)
+    question = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
+    air.request("PATCH", question, {"chosen_options": ["Approve"]})
+    assert air.wait_for_run(dag, run_id)["state"] == "success", air.task_log(dag, run_id, task)
+    return run_id
+
+
 def test_the_form_of_a_connection_has_the_fields_of_its_type(station: AirflowStandalone):
     """Airflow asks each provider for them."""
     kinds = {one["connection_type"]: one for one in station.request("GET", "/ui/connections/hook_meta")}
@@ -154,8 +169,8 @@ def test_a_rewind_is_looked_at_first_and_then_done(station: AirflowStandalone, s
 def test_a_quarantined_table_is_resumed_by_a_form(
     station: AirflowStandalone, make_source: Callable[..., AirflowSource]
 ):
-    """Once its value is corrected; a table that is not quarantined is refused, and nothing moves."""
-    source = make_source(on_error="quarantine", zero_dates="error")
+    """Once its value is corrected, and a person has approved it; a table that is not quarantined is refused, and nothing moves."""
+    source = make_source(on_error="quarantine", zero_dates="error", approvals={"resume": True})
     table = f"{source.name}.days"
     source.sql("CREATE TABLE days (id INT PRIMARY KEY, day DATE)", "SET SESSION sql_mode = ''", f"INSERT INTO {table} VALUES (1, '0000-00-00')")  # fmt: skip
     ended(station, source.dag, "success")
@@ -163,11 +178,15 @@ def test_a_quarantined_table_is_resumed_by_a_form(
     assert cursor is not None
     assert [one.table for one in cursor.quarantined_tables] == [table]
     source.sql("UPDATE days SET day = '2026-01-01'")
-    _, log = ended(station, f"{source.dag}.resume", "success", table=table)
-    assert f"{table} is followed again from" in log
+    run_id = approved(station, f"{source.dag}.resume", "resume", table=table)
+    station.wait(
+        "the log says so",
+        lambda: f"{table} is followed again from" in station.task_log(f"{source.dag}.resume", run_id, "resume"),
+    )
     cursor = source.cursor(DRAIN)
     assert cursor is not None
     assert cursor.quarantine[-1].released_by.startswith(f"airflow {source.dag}.resume ")
+    assert cursor.quarantine[-1].released_by.endswith("approved by admin")
     ended(station, source.dag, "success")
     assert source.differences() == []
     before = source.state_hashes()
