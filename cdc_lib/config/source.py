@@ -104,7 +104,9 @@ class SourceConfig(Section):
     lake: LakeConfig = Field(description="catalog, type, uri, warehouse, namespace, foreign_changes, properties")
     drain: DrainConfig = Field(default=DrainConfig(), description="max_window_bytes, max_windows, parallelism, ...")
     snapshot: SnapshotConfig = Field(default=SnapshotConfig(), description="chunk_rows")
-    merge: MergeConfig = Field(default=MergeConfig(), description="spark_master, driver_memory, parallelism, conf")
+    merge: MergeConfig = Field(
+        default=MergeConfig(), description="spark_server, spark_master, driver_memory, parallelism, conf"
+    )
     maintenance: MaintenanceConfig = Field(
         default=MaintenanceConfig(),
         description="keep_snapshots_for, keep_orphans_for, max_deleted_ratio, min_small_files",

@@ -84,7 +84,7 @@ def schedule_of(config: SourceConfig, path: Path) -> Any:
     return spread(config.schedule, config.source) if on else config.schedule
 
 
-def _pool(name: str | None) -> dict[str, str]:
+def _pool(name: str | None) -> dict[str, Any]:
     return {"pool": name} if name else {}
 
 
