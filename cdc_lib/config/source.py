@@ -90,7 +90,7 @@ class SourceConfig(Section):
     )
     schema_changes: SchemaChangesConfig = Field(
         default=SchemaChangesConfig(),
-        description="add_column, drop_column, widen, rename, drop_table, truncate, tables",
+        description="add_column, drop_column, widen, narrow, rename, drop_table, truncate, tables",
     )
     start: Start = Field(default="snapshot", description=ALLOWED)
     failover: FailoverConfig = Field(
@@ -118,7 +118,9 @@ class SourceConfig(Section):
         default=VerifyConfig(), description="schedule, tables, chunk_rows, statement_delay, wait, max_rows"
     )
     sealed_days: SealedDaysConfig = Field(default=SealedDaysConfig(), description="time_zone, delay")
-    approvals: ApprovalsConfig = Field(default=ApprovalsConfig(), description="rewind, repair_rows, timeout")
+    approvals: ApprovalsConfig = Field(
+        default=ApprovalsConfig(), description="rewind, resume, answer, repair_rows, timeout"
+    )
     retention_warning: Duration = Field(
         default=timedelta(hours=24),
         description="a duration such as 24h: a warning is given when the server may purge what is drained next sooner",
