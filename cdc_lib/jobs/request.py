@@ -92,6 +92,7 @@ class ServerStatus(BaseModel):
         slots: number of jobs that run at the same time.
         running: number of jobs that run.
         waiting: number of jobs that wait for a slot.
+        heap_mib: memory of Java's objects in MiB, those that wait for its garbage collector included.
     """
 
     spark: str
@@ -100,3 +101,4 @@ class ServerStatus(BaseModel):
     slots: int
     running: int
     waiting: int
+    heap_mib: int

@@ -162,6 +162,8 @@ class Jobs:
 
     def status(self) -> ServerStatus:
         """Return what the server says of itself."""
+        of_spark: Any = self._spark
+        runtime = of_spark._jvm.java.lang.Runtime.getRuntime()  # noqa: SLF001 - no public way to Java's memory
         context, states = self._spark.sparkContext, [job.state for job in self.listed()]
         return ServerStatus(
             spark=self._spark.version,
@@ -170,6 +172,7 @@ class Jobs:
             slots=self._slots,
             running=states.count("running"),
             waiting=states.count("waiting"),
+            heap_mib=(runtime.totalMemory() - runtime.freeMemory()) >> 20,
         )
 
     def close(self) -> None:
