@@ -26,6 +26,7 @@ CdcError
 │   ├── BatchesMissing           batches that the lake or a consumer has not read are no longer stored
 │   └── BatchMismatch            a batch exists already with other contents
 ├── MergeError                   the lake
+│   ├── SparkUnavailable *       the Spark server does not answer, or does not know the job any more
 │   ├── MergeConflict *          another writer committed to the table meanwhile
 │   ├── ForeignChange            the lake table no longer holds what was merged
 │   ├── SchemaChangeStopped      a change at the source at which the source file stops the table
@@ -285,6 +286,13 @@ class MergeError(CdcError):
     """A batch cannot be applied to its lake table."""
 
     code = "merge_error"
+
+
+class SparkUnavailable(MergeError):
+    """The Spark server does not answer, or was restarted during the job."""
+
+    code = "spark_unavailable"
+    retryable = True
 
 
 class MergeConflict(MergeError):

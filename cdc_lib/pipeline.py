@@ -20,7 +20,7 @@ from cdc_lib.drain.batch import Exclusions
 from cdc_lib.drain.columns import cascade_findings, check_tables, shape_of, versioned
 from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import BatchNotDurable, ConfigError, CursorMoved, DecodeError, UnsupportedServer
-from cdc_lib.merge.answers import answer_question
+from cdc_lib.merge.answers import answer_question, find_question
 from cdc_lib.merge.planner import Merging, plan_of
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.figures import SourceFigures
@@ -31,7 +31,7 @@ from cdc_lib.model.observation import DrainObservation
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.results import AckResult, DrainResult, Gauges, LocatedPosition, ResnapshotPreview, Status
-from cdc_lib.model.schema_question import Decision, SchemaAnswer
+from cdc_lib.model.schema_question import Decision, SchemaAnswer, SchemaQuestion
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.waiting import is_waiting
 from cdc_lib.model.window import DrainUnit, SnapshotTask, Window
@@ -352,6 +352,19 @@ class Pipeline:
         if record is None:
             raise AssertionError(table)
         return record
+
+    def schema_question(self, table: str, decision: Decision, position: Position | None = None) -> SchemaQuestion:
+        """Return the schema change that an answer would be about; nothing is recorded, and no server is contacted.
+
+        Args:
+            table: ``database.table``.
+            decision: what the lake would do.
+            position: of the statement; None for the one at which the table waits.
+
+        Raises:
+            ConfigError: the table does not wait there, or the answer is not possible.
+        """
+        return find_question(self.config, self.store, table, decision, position)
 
     def answer_schema_change(
         self, table: str, decision: Decision, position: Position | None = None, *, by: str

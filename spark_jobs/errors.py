@@ -72,8 +72,8 @@ def fault_of(error: Exception, action: str, table: str) -> CdcError:
         hint = "Nothing was changed; the merge can be run again."
         return MergeConflict(f"could not {action}: another commit came first: {_short(text)}", hint=hint, table=table)
     if any(word in text for word in NO_KEYS):
-        hint = "Spark's executors take the store's keys from their own environment: set AWS_ACCESS_KEY_ID and "
-        hint += "AWS_SECRET_ACCESS_KEY where each worker is started."
+        hint = "Name the keys in the source file (store.access_key_env, store.secret_key_env), or give each machine of "
+        hint += "Spark a role that may use the store."
         return StoreUnavailable(f"could not {action}: no keys for the storage: {_short(text)}", hint=hint, table=table)
     if any(word in text for word in NO_RIGHTS):
         hint = "Give the file in lake.uri and its folder to the user of the job (chown), with the right to write."

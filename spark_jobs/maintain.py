@@ -91,7 +91,7 @@ def maintain(
     """Maintain lake tables in a running Spark application.
 
     Args:
-        spark: a session that :func:`spark_jobs.runtime.session.prepare` has seen.
+        spark: a session that :func:`spark_jobs.runtime.session.connect_catalog` has seen.
         config: the source.
         store: holds the cuts.
         names: the tables.

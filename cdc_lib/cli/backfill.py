@@ -9,7 +9,7 @@ import typer
 from cdc_lib.backfill.archive import BackfillArchive, period_of
 from cdc_lib.backfill.other_key import left_out_line
 from cdc_lib.backfill.preview import preview
-from cdc_lib.cli import spark
+from cdc_lib.cli import job
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
 from cdc_lib.cli.output import print_json, say
 from cdc_lib.errors import ConfigError
@@ -68,7 +68,7 @@ def backfill(
     times = [*(("--since", since) if since else ()), *(("--until", until) if until else ())]
     options = [*times, "--into", into, "--copy-suffix", copy_suffix]
     options += ["--batches", batches] if batches else []
-    spark.run_job("spark_jobs.backfill", loaded.path, *options, "--", *(tables or ()))
+    job.run_job("backfill", loaded, *options, "--", *(tables or ()))
 
 
 def _show(found: BackfillPreview) -> None:

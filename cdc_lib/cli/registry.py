@@ -78,6 +78,10 @@ _QUARANTINE = {
     "resume": Entry("Follow a quarantined table again from here, with a new snapshot that the next run takes."),
 }
 
+_SPARK = {
+    "serve": Entry("Run the Spark jobs of many sources in one Spark that stays up: no job starts Java."),
+}
+
 _SCHEMA = {
     "questions": Entry("List the schema changes at which tables of a source wait for an answer (schema_changes: ask)."),
     "answer": Entry(
@@ -141,6 +145,7 @@ COMMANDS: dict[str, Entry | GroupEntry] = {
     "schema": GroupEntry("Schema changes that wait for a person.", _SCHEMA),
     "batches": GroupEntry("The batches of a source in the store.", _BATCHES),
     "lake": GroupEntry("The lake tables of a source.", _LAKE),
+    "spark": GroupEntry("The Spark server, which runs the jobs of many sources.", _SPARK),
     "consumers": GroupEntry("Who reads the batches of a source.", _CONSUMERS),
 }
 """Daily commands first, then groups, in the order of the help."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cdc_lib.cli import spark
+from cdc_lib.cli import job
 from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
 from cdc_lib.cli.output import say
 from cdc_lib.cli.step.ack import show_ack
@@ -37,7 +37,7 @@ def run(context: typer.Context, source: SourceName) -> None:
         say("nothing to merge")
         return
     say(f"{len(plan.batches)} batches up to {plan.stop}")
-    spark.run_job("spark_jobs.merge", loaded.path)
+    job.run_job("merge", loaded)
     _step(5, "ack lake")
     show_ack(pipeline.ack_lake(by=by))
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cdc_lib.cli import spark
+from cdc_lib.cli import job
 from cdc_lib.cli.context import AsJson, SourceName, checked_duration, config_of, find, open_pipeline
 from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.model.verify import FIGURES, Report, RowDifference, TableReport
@@ -62,8 +62,8 @@ def verify(
         settings = [
             f"{option}={checked_duration(option, text)}" for option, text in durations.items() if text is not None
         ]
-        given = ["--report", str(file), *(["--repair"] if repair else []), *settings, "--", *(tables or [])]
-        spark.run_job("spark_jobs.verify", loaded.path, *given, good=(0, spark.DRIFT), to_stderr=True)
+        given = [*(["--repair"] if repair else []), *settings, "--", *(tables or [])]
+        job.run_job("verify", loaded, *given, good=(0, job.DRIFT), to_stderr=True, report=file)
         report = documents.load(Report, file.read_bytes(), "the report of the comparison")
     if html is not None:
         html.write_text(page(report), encoding="utf-8")

@@ -17,11 +17,15 @@ class ApprovalsConfig(Section):
 
     Args:
         rewind: whether a move of the drain cursor waits.
+        resume: whether the end of a table's quarantine waits.
+        answer: whether an answer to a schema change waits.
         repair_rows: a repair of more wrong rows waits.
         timeout: the task fails when nobody has answered by then.
     """
 
     rewind: bool = Field(default=False, description="true or false")
+    resume: bool = Field(default=False, description="true or false")
+    answer: bool = Field(default=False, description="true or false")
     repair_rows: int | None = Field(default=None, ge=0, description="a number of rows, or null: no repair waits")
     timeout: Annotated[Duration, at_most(timedelta(days=365))] = Field(
         default=timedelta(days=1), description="a duration such as 24h, up to 365d"

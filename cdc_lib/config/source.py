@@ -90,7 +90,7 @@ class SourceConfig(Section):
     )
     schema_changes: SchemaChangesConfig = Field(
         default=SchemaChangesConfig(),
-        description="add_column, drop_column, widen, rename, drop_table, truncate, tables",
+        description="add_column, drop_column, widen, narrow, rename, drop_table, truncate, tables",
     )
     start: Start = Field(default="snapshot", description=ALLOWED)
     failover: FailoverConfig = Field(
@@ -104,7 +104,9 @@ class SourceConfig(Section):
     lake: LakeConfig = Field(description="catalog, type, uri, warehouse, namespace, foreign_changes, properties")
     drain: DrainConfig = Field(default=DrainConfig(), description="max_window_bytes, max_windows, parallelism, ...")
     snapshot: SnapshotConfig = Field(default=SnapshotConfig(), description="chunk_rows")
-    merge: MergeConfig = Field(default=MergeConfig(), description="spark_master, driver_memory, parallelism, conf")
+    merge: MergeConfig = Field(
+        default=MergeConfig(), description="spark_server, spark_master, driver_memory, parallelism, conf"
+    )
     maintenance: MaintenanceConfig = Field(
         default=MaintenanceConfig(),
         description="keep_snapshots_for, keep_orphans_for, max_deleted_ratio, min_small_files",
@@ -116,7 +118,9 @@ class SourceConfig(Section):
         default=VerifyConfig(), description="schedule, tables, chunk_rows, statement_delay, wait, max_rows"
     )
     sealed_days: SealedDaysConfig = Field(default=SealedDaysConfig(), description="time_zone, delay")
-    approvals: ApprovalsConfig = Field(default=ApprovalsConfig(), description="rewind, repair_rows, timeout")
+    approvals: ApprovalsConfig = Field(
+        default=ApprovalsConfig(), description="rewind, resume, answer, repair_rows, timeout"
+    )
     retention_warning: Duration = Field(
         default=timedelta(hours=24),
         description="a duration such as 24h: a warning is given when the server may purge what is drained next sooner",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ByteSize, Field
 
-from cdc_lib.config.base import Section, Text
+from cdc_lib.config.base import Section, Text, VariableName
 
 
 class DrainConfig(Section):
@@ -32,8 +32,22 @@ class SnapshotConfig(Section):
     chunk_rows: int = Field(default=100_000, ge=1, description="rows of one chunk, at least 1")
 
 
+class SparkServerConfig(Section):
+    """A Spark server (``cdc spark serve``) that runs the jobs of a source, so that none of them starts Java."""
+
+    url: str = Field(pattern=r"^https?://[^/\s]+/?$", description="its address: http://spark.internal:8998")
+    token_env: VariableName | None = Field(
+        default=None, description="environment variable with the token that the server asks for"
+    )
+
+
 class MergeConfig(Section):
     """The Spark application that merges batches into the lake."""
+
+    spark_server: SparkServerConfig | None = Field(
+        default=None,
+        description="url, token_env: the server that runs the jobs; spark_master and driver_memory are then not used",
+    )
 
     spark_master: str = Field(
         default="local[2]", min_length=1, description="local[2], spark://host:7077, yarn, k8s://..."

@@ -13,6 +13,7 @@ from cdc_lib.config import Credentials, ServerConfig, SourceConfig, TablesConfig
 from cdc_lib.doctor.java_check import check_java
 from cdc_lib.doctor.lake_check import check_lake
 from cdc_lib.doctor.server_check import check_grants, check_server, check_standby, check_start, check_tables
+from cdc_lib.doctor.spark_check import check_spark_server
 from cdc_lib.doctor.store_check import check_store
 from cdc_lib.errors import CdcError
 from cdc_lib.model.cursor import DRAIN
@@ -44,9 +45,11 @@ def examine(pipeline: Pipeline, patience: float = PATIENCE, java: Check = check_
         "the place to begin": lambda: check_start(config, credentials, hurried.cursors.load(config.source, DRAIN)),
         "the store": lambda: check_store(config.store, pipeline.store),
         "the lake": lambda: check_lake(config.lake, config.store, pipeline.store),
-        "Java": java,
-        "Spark": _check_spark,
     }
+    if config.merge.spark_server is not None:
+        checks["the Spark server"] = partial(check_spark_server, config.merge.spark_server)
+    else:
+        checks |= {"Java": java, "Spark": _check_spark}
     for host, port in config.addresses[1:]:
         standby = config.at(host, port).server
         checks[f"the standby {host}:{port}"] = partial(check_standby, standby, credentials)

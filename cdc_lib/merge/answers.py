@@ -35,6 +35,12 @@ class OpenQuestion:
     what: str
     answer: SchemaAnswer | None = None
 
+    @property
+    def outlook(self) -> str:
+        """What happens next, once the question is answered; empty before."""
+        given = self.answer
+        return f"{given.by} has answered {given.decision}. The next merge applies it." if given is not None else ""
+
 
 def answers_for(config: SourceConfig, store: ObjectStore) -> tuple[SchemaAnswer, ...]:
     """Return the answers that a merge of a source applies; the store is not asked where no change waits for a person."""
@@ -43,11 +49,22 @@ def answers_for(config: SourceConfig, store: ObjectStore) -> tuple[SchemaAnswer,
 
 def open_questions(store: ObjectStore, source: str) -> list[OpenQuestion]:
     """Return the statements at which tables wait, also those that are answered and not merged yet."""
-    stopped = last_stopped(store, source)
+    return questions_of(store, last_stopped(store, source))
+
+
+def questions_of(store: ObjectStore, stopped: Stopped | None) -> list[OpenQuestion]:
+    """Return the questions among the tables that stopped in the last merge of a source.
+
+    Args:
+        store: keeps the answers.
+        stopped: these tables; None if there are none.
+    """
     if stopped is None:
         return []
     return [
-        OpenQuestion(one.question, one.lake_table, stopped.at, one.what, find_answer(store, source, one.question))
+        OpenQuestion(
+            one.question, one.lake_table, stopped.at, one.what, find_answer(store, stopped.source, one.question)
+        )
         for one in stopped.tables
         if one.question is not None
     ]
@@ -80,8 +97,7 @@ def answer_question(
         ConfigError: the table does not wait at this statement, the decision is not possible there, the source file no longer
             asks, or somebody has answered otherwise. Nothing was recorded.
     """
-    question = asked_at(config, last_stopped(store, config.source), TableName.parse(table), position)
-    refuse_decision(question, decision, config.source)
+    question = find_question(config, store, table, decision, position)
     answer = SchemaAnswer(config.source, question, decision, by, at)
     if keep_answer(store, answer):
         return answer
@@ -94,6 +110,27 @@ def answer_question(
             table=question.table,
         )
     return before
+
+
+def find_question(
+    config: SourceConfig, store: ObjectStore, table: str, decision: Decision, position: Position | None = None
+) -> SchemaQuestion:
+    """Return the statement that an answer would be about; nothing is recorded.
+
+    Args:
+        config: the source.
+        store: has what the last merge asked.
+        table: ``database.table``.
+        decision: what the lake would do.
+        position: of the statement; None for the one at which the table waits.
+
+    Raises:
+        ConfigError: the table does not wait at this statement, the decision is not possible there, or the source file no
+            longer asks.
+    """
+    question = asked_at(config, last_stopped(store, config.source), TableName.parse(table), position)
+    refuse_decision(question, decision, config.source)
+    return question
 
 
 def asked_at(
@@ -146,4 +183,5 @@ def refuse_decision(question: SchemaQuestion, decision: Decision, source: str) -
 def _waiting(asked: Sequence[SchemaQuestion], source: str) -> str:
     if not asked:
         return f"No table of {source} waits. Questions are asked by a merge."
-    return f"These wait: {', '.join(f'{one.table} at {one.position}' for one in asked)}."
+    listed = (f"{one.table} at {one.position} ({one.kind}: {' or '.join(DECISIONS[one.kind])})" for one in asked)
+    return f"These wait: {', '.join(listed)}."

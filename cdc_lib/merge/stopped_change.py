@@ -52,7 +52,7 @@ class StoppedChange:
         return SchemaChangeAsked(
             f"the source {self.what}, and the table waits for an answer (schema_changes.{self.kind}: ask)",
             hint=f"Answer {self._decisions()}: cdc schema answer {{source}} {self.table.in_shell} "
-            f"{'|'.join(DECISIONS[self.kind])}. The next merge continues there.",
+            f"{'|'.join(DECISIONS[self.kind])}; in Airflow, run the DAG cdc_{{source}}.answer. The next merge continues there.",
             table=self.table,
             column=self.column,
             change=self.kind,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.position import Position
 from cdc_lib.model.quarantine import Fault, QuarantineRecord
@@ -102,6 +103,23 @@ def quarantine(
 def cancel_task(cursor: Cursor, task: SnapshotTask) -> Cursor:
     """Return the drain cursor with a snapshot marked as cancelled: it has no chunk, and nothing continues it."""
     return cursor.with_snapshot(replace(task, chunks=0, complete=True))
+
+
+def open_record(cursor: Cursor, table: TableName) -> QuarantineRecord:
+    """Return the record of a quarantined table.
+
+    Args:
+        cursor: the drain cursor.
+        table: its name.
+
+    Raises:
+        ConfigError: the table is not quarantined; the hint has those that are.
+    """
+    found = {record.table: record for record in cursor.quarantined_tables}
+    if table not in found:
+        names = ", ".join(found) or "none"
+        raise ConfigError(f"{table} is not quarantined", hint=f"Quarantined: {names}.", source=cursor.source)
+    return found[table]
 
 
 def resume(cursor: Cursor, table: str, until: Position, task: SnapshotTask | None, *, at: datetime, by: str) -> Cursor:

@@ -29,7 +29,7 @@ from cdc_lib.mysql.watermark import low_watermark
 from cdc_lib.mysql.xa_recover import wait_for_decisions
 from cdc_lib.plan.start import Starter
 from cdc_lib.ports import ObjectStore
-from cdc_lib.quarantine.records import resume
+from cdc_lib.quarantine.records import open_record, resume
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.schema_history.versions import Histories
@@ -110,10 +110,7 @@ class SnapshotRequests:
             ConfigError: the table is not quarantined; or see :meth:`with_snapshots`.
             SourceError: the server cannot be reached or is another one.
         """
-        quarantined = [record.table for record in cursor.quarantined_tables]
-        if table not in quarantined:
-            names = ", ".join(quarantined) or "none"
-            raise ConfigError(f"{table} is not quarantined", hint=f"Quarantined: {names}.", source=cursor.source)
+        open_record(cursor, table)
         return self.with_snapshots(cursor, [table], at=at, by=by)
 
     def with_snapshots(self, cursor: Cursor, tables: Sequence[TableName], *, at: datetime, by: str) -> Cursor:

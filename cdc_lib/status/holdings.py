@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from cdc_lib.merge.answers import OpenQuestion, questions_of
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.finding import Finding
@@ -47,6 +48,7 @@ class Holdings:
         verified: the last comparison of each lake table.
         foreign: commits of other writers since.
         stopped: what the last merge could not merge; None when nothing was.
+        questions: schema changes at which some of these wait for an answer.
         missing: a cursor or a batch that is not there.
         lag_seconds: age of the oldest change that is not in the lake, as far as the store shows; None when unknown.
         seen: the server's binlog, as the last plan saw it; None before the first.
@@ -61,6 +63,7 @@ class Holdings:
     verified: tuple[Verified, ...] = ()
     foreign: tuple[ForeignCommit, ...] = ()
     stopped: Stopped | None = None
+    questions: tuple[OpenQuestion, ...] = ()
     missing: tuple[Finding, ...] = ()
     lag_seconds: float | None = None
     seen: ServerObservation | None = None
@@ -97,8 +100,9 @@ class Holdings:
             Finding("warning", f"{one}", f"cdc verify {self.source} {' '.join(t.in_shell for t in one.tables)}")
             for one in self.foreign
         ]
-        errors = [*self.missing, *stopped_findings(self.stopped), *drift]
-        return (*errors, *quarantine_findings(self.drain), *foreign)
+        stopped = stopped_findings(self.stopped, self.questions)
+        found = [*self.missing, *stopped, *drift, *quarantine_findings(self.drain), *foreign]
+        return tuple(sorted(found, key=lambda one: one.level != "error"))
 
 
 @dataclass
@@ -136,12 +140,14 @@ class HoldingsReader:
         self._cuts = {key: facts for key, facts in self._cuts.items() if key in stored}
         cut = self._last_cut(listed)
         lag = lag_seconds(store, drain, lake, None, published=cut is not None)
+        stopped = last_stopped(store, source)
         return Holdings(
             source, now, drain, lake, cut,
             recent=tuple(self.cuts(_recent(listed))),
             verified=tuple(self._comparisons()),
             foreign=tuple(open_commits(store, source, drain)),
-            stopped=last_stopped(store, source),
+            stopped=stopped,
+            questions=tuple(questions_of(store, stopped)),
             missing=tuple(self._missing(drain, lake)),
             lag_seconds=lag,
             seen=last_server(store, source),

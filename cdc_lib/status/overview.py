@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -12,6 +12,7 @@ from cdc_lib.consumers.states import states
 from cdc_lib.drain.columns import cascade_findings, collisions, left_to_tools, shape_of, versioned
 from cdc_lib.drain.columns import findings as shape_findings
 from cdc_lib.errors import SourceError, SourceUnavailable
+from cdc_lib.merge.answers import OpenQuestion, questions_of
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.failed_table import Stopped
@@ -256,7 +257,8 @@ def findings_of(
     missing = list(missing_findings(store, cursors, config.source))
     outlook = look_ahead(config, credentials, facts, drain)
     forecast = [outlook.finding] if outlook else []
-    stopped = list(stopped_findings(last_stopped(store, config.source)))
+    ended = last_stopped(store, config.source)
+    stopped = list(stopped_findings(ended, questions_of(store, ended)))
     foreign = [
         Finding("warning", f"{one}", f"cdc verify {config.source} {' '.join(one.tables)} --repair")
         for one in open_commits(store, config.source, drain)
@@ -275,8 +277,15 @@ def missing_findings(store: ObjectStore, cursors: CursorStore, source: str) -> I
         yield Finding("error", error.message, error.hint)
 
 
-def stopped_findings(stopped: Stopped | None) -> Iterator[Finding]:
-    """Yield a finding for each table that the last merge could not merge, with a hint."""
+def stopped_findings(stopped: Stopped | None, questions: Iterable[OpenQuestion] = ()) -> Iterator[Finding]:
+    """Yield a finding for each table that the last merge could not merge, with a hint.
+
+    Args:
+        stopped: these tables; None if there are none.
+        questions: those among them that wait for an answer, or for the merge that applies it.
+    """
+    answered = {one.question: one.outlook for one in questions if one.answer is not None}
     for one in stopped.tables if stopped is not None else ():
-        tables = ", ".join(one.tables)
-        yield Finding("error", f"{tables} stopped before {one.lake_table}: {one.what}", one.hint)
+        outlook = answered.get(one.question) if one.question is not None else None
+        what = f"{', '.join(one.tables)} stopped before {one.lake_table}: {one.what}"
+        yield Finding("warning" if outlook else "error", what, outlook or one.hint)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from cdc_lib.merge.answers import OpenQuestion
 from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_mode import Mode
@@ -37,6 +38,7 @@ class TableRow:
         as_of: the table is as of this position, not the cut's; None when it is as of the cut.
         verified: the last comparison; None before the first.
         note: why it is quarantined or stopped, and what to do; empty otherwise.
+        question: the schema change at which it waits for an answer, or for the merge that applies it; None otherwise.
     """
 
     table: TableName
@@ -49,6 +51,7 @@ class TableRow:
     as_of: Position | None = None
     verified: Verified | None = None
     note: str = ""
+    question: OpenQuestion | None = None
 
     @property
     def verdict(self) -> Literal["equal", "drift", "never"]:
@@ -66,6 +69,8 @@ def table_rows(held: Holdings) -> list[TableRow]:
     rows = [_row(one, notes, changed, compared.get((one.table, one.lake_table))) for one in cuts]
     there = {one.table for one in cuts}
     rows += [TableRow(name, "", state, note=note) for name, (state, note) in notes.items() if name not in there]
+    asked = {one.question.table: one for one in held.questions}
+    rows = [replace(row, question=asked.get(row.table)) if row.table in asked else row for row in rows]
     return sorted(rows, key=lambda row: (row.table, row.lake_table))
 
 
@@ -100,9 +105,11 @@ def _notes(held: Holdings) -> dict[TableName, tuple[TableState, str]]:
         if fault is not None:
             state: TableState = "quarantined" if record.is_open else "resumed"
             found[lagging.table] = (state, f"{fault.code}: {fault.reason}. {fault.hint}".strip())
+    answered = {one.question: one.outlook for one in held.questions if one.answer is not None}
     for stopped in held.stopped.tables if held.stopped is not None else ():
         for table in stopped.tables:
-            found[table] = ("stopped", f"{stopped.code}: {stopped.what}. {stopped.hint}".strip())
+            hint = answered.get(stopped.question, stopped.hint) if stopped.question is not None else stopped.hint
+            found[table] = ("stopped", f"{stopped.code}: {stopped.what}. {hint}".strip())
     return found
 
 

@@ -69,7 +69,8 @@ class BackfillOperator(SparkJobOperator):
         since, until = self._interval(context)
         times = [*(("--since", since) if since else ()), *(("--until", until) if until else ())]
         into = ["--into", self.into, "--copy-suffix", self.copy_suffix]
-        self.run_job("spark_jobs.backfill", *times, *into, "--", *listed(self.tables), handed=hook.store_handed_on())
+        arguments = (*times, *into, "--", *listed(self.tables))
+        self.run_job(context, "backfill", *arguments, handed=hook.store_handed_on())
 
     def _interval(self, context: Context) -> tuple[str | None, str | None]:
         """Return the times that the run was given; those of its data interval where it was given none."""

@@ -129,6 +129,22 @@ REWIND_DAG = """
 *Trigger* opens a form: a time, a position or a set of GTIDs. Run it without *Move the cursor* first, and read the log.
 """
 
+ANSWER = """
+Records the answer to the schema change at which a table waits (`ask` in `schema_changes`). `follow`: the lake does as the source. `keep`: it
+keeps what it has. The answer is about this statement only, and the next merge applies it. The source is not queried. `cdc schema answer`
+does the same.
+
+* **Retry, clear**: the same answer changes nothing. Fails if the table does not wait any more.
+* **Mark success**: records nothing, and the table waits.
+"""
+
+ANSWER_DAG = """
+### {source}: answer
+
+*Trigger* opens a form: a table that waits at a schema change, and the answer. The next run of `cdc_{source}` applies it. If the form
+names a table that does not wait, the log lists those that do, with the possible answers.
+"""
+
 VERIFY_DAG = """
 ### {source}: source and lake
 
@@ -181,6 +197,7 @@ OF_A_SOURCE = {
     ".backfill": {"backfill": BACKFILL},
     ".rewind": {"rewind": REWIND},
     ".resume": {"resume": RESUME},
+    ".answer": {"answer": ANSWER},
 }
 """The tasks of each DAG of a source, in their order, by what follows ``cdc_<source>`` in its id."""
 

@@ -11,15 +11,14 @@ from typing import Any
 from airflow.sdk import DAG, Param, TriggerRule, conf, get_parsing_context
 
 from cdc_airflow import docs
+from cdc_airflow.answer import AnswerOperator, answer_params
 from cdc_airflow.assets import changed_tables
 from cdc_airflow.backfill import PARAMS, BackfillOperator
 from cdc_airflow.days import SealDaysOperator
 from cdc_airflow.maintenance import CollectOperator, MaintainOperator
 from cdc_airflow.manual import (
-    ResumeOperator,
     RewindOperator,
     SnapshotOperator,
-    resume_params,
     rewind_params,
     snapshot_params,
     verify_params,
@@ -34,6 +33,7 @@ from cdc_airflow.operators import (
     PlanMergeOperator,
     PlanOperator,
 )
+from cdc_airflow.resume import ResumeOperator, resume_params
 from cdc_airflow.schedules import spread
 from cdc_airflow.verify import VerifyOperator
 from cdc_lib.config import Loaded, SourceConfig, load_sources
@@ -84,7 +84,7 @@ def schedule_of(config: SourceConfig, path: Path) -> Any:
     return spread(config.schedule, config.source) if on else config.schedule
 
 
-def _pool(name: str | None) -> dict[str, str]:
+def _pool(name: str | None) -> dict[str, Any]:
     return {"pool": name} if name else {}
 
 
@@ -132,6 +132,7 @@ def _made(loaded: Loaded, wanted: str | None = None) -> tuple[dict[str, DAG], Co
         snapshot_dag_id(loaded.source): partial(make_snapshot_dag, config, path),
         rewind_dag_id(loaded.source): partial(make_rewind_dag, config, path),
         resume_dag_id(loaded.source): partial(make_resume_dag, config, path),
+        answer_dag_id(loaded.source): partial(make_answer_dag, config, path),
     }
     try:
         return {name: make() for name, make in makers.items() if wanted in (None, name)}, None
@@ -246,6 +247,25 @@ def make_resume_dag(config: SourceConfig, path: Path) -> DAG:
             task_id="resume", doc_md=docs.RESUME, source_file=str(path.resolve()), table="{{ params.table }}"
         )
     dag.doc_md = docs.RESUME_DAG.format(source=config.source)
+    return dag
+
+
+def answer_dag_id(source: str) -> str:
+    """Return the id of the DAG by which people answer schema changes; no name of a source has a dot."""
+    return f"{dag_id(source)}.answer"
+
+
+def make_answer_dag(config: SourceConfig, path: Path) -> DAG:
+    """Return the DAG whose runs, all by hand, each answer the schema change at which one table waits."""
+    what = "Answers a schema change at which a table waits"
+    with _by_hand(answer_dag_id(config.source), config, what, answer_params()) as dag:
+        AnswerOperator(
+            task_id="answer",
+            doc_md=docs.ANSWER,
+            source_file=str(path.resolve()),
+            **{name: f"{{{{ params.{name} }}}}" for name in ("table", "answer", "position")},
+        )
+    dag.doc_md = docs.ANSWER_DAG.format(source=config.source)
     return dag
 
 

@@ -110,6 +110,8 @@ def get_provider_info() -> dict[str, Any]:
                     "cdc_airflow.backfill",
                     "cdc_airflow.maintenance",
                     "cdc_airflow.manual",
+                    "cdc_airflow.resume",
+                    "cdc_airflow.answer",
                 ],
             }
         ],

@@ -50,4 +50,4 @@ class MaintainOperator(SparkJobOperator):
         Raises:
             CdcError: that of the job.
         """
-        self.run_job("spark_jobs.maintain", by=self.by(context), handed=hook.store_handed_on())
+        self.run_job(context, "maintain", by=self.by(context), handed=hook.store_handed_on())

@@ -53,18 +53,6 @@ def snapshot_params() -> dict[str, Param]:
     }
 
 
-def resume_params() -> dict[str, Param]:
-    """Return the form that brings a quarantined table back."""
-    return {
-        "table": Param(
-            type="string",
-            minLength=1,
-            title="Table",
-            description="A quarantined table, by its name: shop.orders. The page and cdc quarantine list name them.",
-        )
-    }
-
-
 def verify_params() -> dict[str, Param]:
     """Return the form of a comparison; the runs of a schedule take its defaults."""
     return {
@@ -177,41 +165,6 @@ class SnapshotOperator(CdcOperator):
     def _whole(self, hook: CdcHook, context: Context, tables: Sequence[str]) -> list[str]:
         records = hook.pipeline().resnapshot(tables, by=self.by(context), why=self.why)
         return [f"all rows of {one.table}" for one in records]
-
-
-class ResumeOperator(CdcOperator):
-    """Follow a quarantined table again from here; the next runs of the source's DAG read it whole and merge that.
-
-    Args:
-        table: ``database.table``; a name and no pattern.
-    """
-
-    template_fields = (*CdcOperator.template_fields, "table")
-
-    def __init__(self, *, table: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.table = table
-
-    def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:
-        """Return from which position the table is followed again, and whether a snapshot of it follows.
-
-        Raises:
-            ConfigError: the table is not quarantined, or cannot be read by SELECT; nothing was changed.
-            SourceError: the server cannot be reached.
-        """
-        record = hook.pipeline().resume_table(self.table, by=self.by(context))
-        self.log.info("%s is followed again from %s on", record.table, record.released_position)
-        if record.snapshot_id:
-            self.log.info("the next runs read it whole; until they have merged that, its lake table stays as it is")
-        else:
-            self.log.warning(
-                "the source has no such table any more, or does not capture it: its lake table stays as it is"
-            )
-        return {
-            "table": record.table,
-            "position": str(record.released_position),
-            "snapshot": bool(record.snapshot_id),
-        }
 
 
 class RewindOperator(CdcOperator):

@@ -41,7 +41,11 @@ class MergeOperator(SparkJobOperator):
         if self._plan is None:
             raise AirflowSkipException("nothing to merge")
         conf_of_parent = (f"--spark-conf={name}={value}" for name, value in parent_properties(context).items())
-        self.run_job("spark_jobs.merge", *conf_of_parent, by=by, handed=job_secrets(hook))
+        self.run_job(context, "merge", *conf_of_parent, by=by, handed=job_secrets(hook))
+
+    def finished(self, context: Context, report: str | None, arguments: list[str]) -> None:  # noqa: ARG002 - a merge leaves none
+        """Remember what was merged: the plan stays in flight until its ack."""
+        self._plan = CdcHook(self.source_file).lake_pipeline().plan_merge(by=self.by(context))
 
     def get_openlineage_facets_on_complete(self, ti: Any) -> Any:  # noqa: ARG002 - OpenLineage's signature
         """Return what the merge read and wrote; the OpenLineage provider calls it, where it is installed.

@@ -1,4 +1,4 @@
-"""Spark in a process of its own, its log in the task's."""
+"""Spark jobs of a source: in a process of the task, or on a Spark server. The job's log is part of the task's log."""
 
 from __future__ import annotations
 
@@ -8,62 +8,131 @@ import sys
 import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cdc_airflow.errors import errors_first
+from cdc_airflow.hooks import CdcHook
 from cdc_airflow.job import Job
 from cdc_airflow.operators import CdcOperator
+from cdc_airflow.server_job import ServerJob, SparkJobTrigger
 from cdc_lib.errors import CdcError, ConfigError, MergeError, load_error
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from cdc_lib.jobs.request import JobName
 
 
 class SparkJobOperator(CdcOperator):
-    """Runs a module of ``spark_jobs`` in a process of its own.
+    """Runs a Spark job.
 
-    The job ends with the task: when the task is killed, when the worker is, and when the machine's memory runs out.
+    Without ``merge.spark_server`` in the source file, the job is a process of the task, and ends with it: when the task is killed, when
+    the worker is, and when the machine's memory runs out. With a Spark server, the server runs it. A task that is tried again takes up
+    the job that its last try started, if it still runs.
+
+    Args:
+        deferrable: whether the task leaves its slot while the server runs a long job; a triggerer waits for its end.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *, deferrable: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._job: Job | None = None
+        self.deferrable = deferrable
+        self._job: Job | ServerJob | None = None
 
     def run_job(
         self,
-        module: str,
+        context: Context,
+        job: JobName,
         *arguments: str,
         by: str = "",
         handed: Mapping[str, str] | None = None,
         good: Collection[int] = (0,),
-    ) -> int:
+        report: bool = False,
+    ) -> str | None:
         """Run a job for the task's source to its end.
 
+        On a server, a job that takes longer ends this call: the task is deferred, and :meth:`resume` continues.
+
         Args:
-            module: one of ``spark_jobs``.
+            context: of the task.
+            job: which one.
             arguments: its other arguments.
             by: who asks, for the cursor's record.
             handed: variables with secrets that only Airflow knows.
             good: exit statuses that are no failure.
+            report: whether the job leaves a report.
 
         Returns:
-            Its exit status.
+            Its report, None without one.
 
         Raises:
             CdcError: the job's own; one that may be tried again where it left none.
         """
-        command = [sys.executable, "-m", module, "--config", str(Path(self.source_file).resolve())]
-        command += [*(("--by", by) if by else ()), *arguments]
-        # Spark leaves folders where it works; they go with the job.
-        with tempfile.TemporaryDirectory(prefix="cdc-spark-") as folder:
-            error = Path(folder) / "error.json"
-            command[3:3] = ["--error", str(error)]
-            self._job = Job(command, {**job_environment(), **(handed or {})}, Path(folder))
-            status = self._job.run(lambda line: self.log.info("%s", line))
-            if status not in good:
-                raise error_of(status, error)
-        return status
+        server = CdcHook(self.source_file).config.merge.spark_server
+        if server is None:
+            given = (*(("--by", by) if by else ()), *arguments)
+            return self._in_process(job, *given, handed=handed, good=good, report=report)
+        self._job = ServerJob.submitted(self.source_file, context, job, *arguments, by=by, handed=handed, report=report)
+        if not self.deferrable:
+            return self._job.followed(self.log, good)
+        if self._job.ends_soon(self.log):
+            return self._job.followed(self.log, good)
+        return self.defer(
+            trigger=SparkJobTrigger(self.source_file, self._job.id, self._job.offset),
+            method_name="resume",
+            kwargs={"good": list(good), "arguments": list(arguments)},
+        )
+
+    def resume(self, context: Context, event: dict[str, Any], good: list[int], arguments: list[str]) -> Any:
+        """Continue after the server's job has ended.
+
+        Args:
+            context: of the task.
+            event: of the trigger: the job, and where its output was read to.
+            good: exit statuses that are no failure.
+            arguments: of the job.
+
+        Raises:
+            CdcError: that of the job.
+        """
+        with errors_first(self.log):
+            self._job = ServerJob(self.source_file, event["job"], event["offset"])
+            return self.finished(context, self._job.followed(self.log, tuple(good)), arguments)
+
+    def finished(self, context: Context, report: str | None, arguments: list[str]) -> Any:  # noqa: ARG002 - for operators with more to do
+        """Continue the work of the task after a job that was deferred.
+
+        Args:
+            context: of the task.
+            report: the job's report, None without one.
+            arguments: of the job.
+        """
+        return None
 
     def on_kill(self) -> None:
         """End the job and all that it started."""
         if self._job is not None:
             self._job.stop()
+
+    def _in_process(
+        self,
+        job: JobName,
+        *arguments: str,
+        handed: Mapping[str, str] | None,
+        good: Collection[int],
+        report: bool,
+    ) -> str | None:
+        command = [sys.executable, "-m", f"spark_jobs.{job}", "--config", str(Path(self.source_file).resolve())]
+        # Spark leaves folders where it works; they go with the job.
+        with tempfile.TemporaryDirectory(prefix="cdc-spark-") as folder:
+            error, left = Path(folder) / "error.json", Path(folder) / "report.json"
+            command[3:3] = ["--error", str(error)]
+            command += [*(("--report", str(left)) if report else ()), *arguments]
+            self._job = Job(command, {**job_environment(), **(handed or {})}, Path(folder))
+            status = self._job.run(lambda line: self.log.info("%s", line))
+            if status not in good:
+                raise error_of(status, error)
+            return left.read_text() if left.is_file() else None
 
 
 def job_environment() -> dict[str, str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -50,10 +48,25 @@ class VerifyOperator(SparkJobOperator):
             AirflowFailException: rows are wrong.
             CdcError: that of the job.
         """
+        asks = is_on(self.repair) and hook.config.approvals.repair_rows is not None
+        repair = is_on(self.repair) and not asks
+        return self._judged(context, self._compared(context, hook, repair=repair), repaired=repair)
+
+    def finished(self, context: Context, report: str | None, arguments: list[str]) -> dict[str, Any]:
+        """Continue with the report of a job that was deferred.
+
+        Raises:
+            AirflowFailException: rows are wrong.
+            CdcError: that of the job.
+        """
+        return self._judged(context, read_report(report), repaired="--repair" in arguments)
+
+    def _judged(self, context: Context, report: Report, *, repaired: bool) -> dict[str, Any]:
+        """Return the results, or repair wrong rows first; a person is asked where the source file wants it."""
+        hook = CdcHook(self.source_file)
         most = hook.config.approvals.repair_rows
-        if not is_on(self.repair) or most is None:
-            return self._results(self._compare(hook, repair=is_on(self.repair)))
-        report = self._compare(hook, repair=False)
+        if repaired or not is_on(self.repair) or most is None:
+            return self._results(report)
         wrong = sum(one.missing + one.extra + one.different + one.unexamined for one in report.tables)
         if wrong > most:
             subject = f"Repair {wrong} rows of {report.source}?"
@@ -63,9 +76,9 @@ class VerifyOperator(SparkJobOperator):
                 subject,
                 f"{drift_of(report)}. All rows that are wrong by then are repaired.",
             )
-        return self._results(report if not wrong else self._compare(hook, repair=True))
+        return self._results(report if not wrong else self._compared(context, hook, repair=True))
 
-    def approved(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - Airflow's call
+    def approved(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Compare again and repair, after a person has approved it.
 
         Args:
@@ -78,22 +91,29 @@ class VerifyOperator(SparkJobOperator):
         """
         with errors_first(self.log):
             self.log.info("approved by %s", approver(event))
-            return self._results(self._compare(CdcHook(self.source_file), repair=True))
+            return self._results(self._compared(context, CdcHook(self.source_file), repair=True))
 
-    def _compare(self, hook: CdcHook, *, repair: bool) -> Report:
-        from cdc_lib.model.verify import Report
-        from cdc_lib.store import documents
-
-        with tempfile.TemporaryDirectory(prefix="cdc-verify-") as folder:
-            file = Path(folder) / "report.json"
-            given = ["--report", str(file), *(["--repair"] if repair else []), "--", *listed(self.tables)]
-            self.run_job("spark_jobs.verify", *given, handed=hook.handed_on(), good=(0, DRIFT))
-            return documents.load(Report, file.read_bytes(), "the report of the comparison")
+    def _compared(self, context: Context, hook: CdcHook, *, repair: bool) -> Report:
+        given = [*(["--repair"] if repair else []), "--", *listed(self.tables)]
+        handed = hook.handed_on()
+        return read_report(self.run_job(context, "verify", *given, handed=handed, good=(0, DRIFT), report=True))
 
     def _results(self, report: Report) -> dict[str, Any]:
         if not report.clean:
             raise AirflowFailException(drift_of(report))
         return {one.table: result_of(one) for one in report.tables}
+
+
+def read_report(text: str | None) -> Report:
+    """Return the report that a comparison left.
+
+    Raises:
+        CorruptBatch: it left none, or not a report.
+    """
+    from cdc_lib.model.verify import Report
+    from cdc_lib.store import documents
+
+    return documents.load(Report, (text or "").encode(), "the report of the comparison")
 
 
 def drift_of(report: Report) -> str:

@@ -30,7 +30,7 @@ class SparkLakeSums:
     """Reads the lake with Spark; implements :class:`cdc_lib.verify.lake.LakeSums`.
 
     Args:
-        spark: a session that :func:`spark_jobs.runtime.session.prepare` has seen.
+        spark: a session that :func:`spark_jobs.runtime.session.connect_catalog` has seen.
         source: name of the source.
     """
 

@@ -50,7 +50,7 @@ class SparkRepairer:
     """Writes rows with Spark; implements :class:`cdc_lib.verify.lake.Repairer`.
 
     Args:
-        spark: a session that :func:`spark_jobs.runtime.session.prepare` has seen.
+        spark: a session that :func:`spark_jobs.runtime.session.connect_catalog` has seen.
         config: the source.
         store: temporary storage of the rows.
         reselector: reads the rows.

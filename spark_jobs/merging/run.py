@@ -79,7 +79,7 @@ def merge(
     """Merge a plan in a running Spark application.
 
     Args:
-        spark: a session that :func:`spark_jobs.runtime.session.prepare` has seen.
+        spark: a session that :func:`spark_jobs.runtime.session.connect_catalog` has seen.
         config: the source.
         plan: the merge plan.
         store: holds the batches.

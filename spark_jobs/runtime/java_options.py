@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from cdc_lib.config.work import MergeConfig
-
 QUICK_ROWS = 1_500_000
 """Up to this row count only C1 compiles: the optimizing compiler (C2) costs more CPU time than its code saves.
 ``./dev bench lake end-to-end`` prints the CPU seconds."""
@@ -18,17 +16,18 @@ CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
 _MIB = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 
 
-def java_options(merge: MergeConfig, rows: int) -> list[str]:
+def java_options(master: str, memory: str, rows: int) -> list[str]:
     """Return the options of Spark's Java process; empty for the driver of a cluster.
 
     Args:
-        merge: the source's settings.
+        master: where Spark runs its tasks.
+        memory: of Java, such as ``2g``.
         rows: number of rows that the job reads.
     """
-    if not merge.spark_master.startswith("local"):
+    if not master.startswith("local"):
         return []
     options = [] if rows > QUICK_ROWS else ["-XX:TieredStopAtLevel=1", CODE_CACHE]
-    return [*options, *(["-XX:+UseSerialGC"] if _mib(merge.driver_memory) <= SMALL_HEAP_MIB else [])]
+    return [*options, *(["-XX:+UseSerialGC"] if _mib(memory) <= SMALL_HEAP_MIB else [])]
 
 
 def _mib(memory: str) -> float:

@@ -6,15 +6,17 @@ of the Java process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cdc_lib.config.credentials import HANDED, HANDED_STORE, store_keys_from_environment
+from cdc_lib.config.credentials import HANDED, HANDED_STORE
 from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.store import StoreConfig
@@ -23,11 +25,13 @@ from cdc_lib.doctor.lake_check import sqlite_file
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.lexer import quoted
 from spark_jobs.errors import translate_errors
+from spark_jobs.runtime.attach import OWN_FILE_SYSTEMS, attached_session, is_attached, tag_thread
 from spark_jobs.runtime.class_archive import archive_options
 from spark_jobs.runtime.gateway import start_java
 from spark_jobs.runtime.jars import jar_paths
 from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.java_options import java_options
+from spark_jobs.runtime.storage_keys import storage_keys
 from spark_jobs.runtime.trust_store import trust_options
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
@@ -70,13 +74,18 @@ def spark_session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]
         rows: number of rows that the job reads, 0 if unknown; see :mod:`spark_jobs.runtime.java_options`.
     """
     make_catalog_folder(config.lake)
+    if is_attached():
+        spark = attached_session()
+        connect_catalog(spark, config)
+        yield spark
+        return
     try:
         spark = _started(config, rows)
     except Exception:
         java_of()  # raises a clear error if Java is wrong or missing, instead of a long traceback
         raise
     try:
-        prepare(spark, config)
+        connect_catalog(spark, config)
         yield spark
     finally:
         spark.stop()
@@ -119,14 +128,6 @@ def make_catalog_folder(lake: LakeConfig) -> None:
         ) from error
 
 
-def prepare(spark: SparkSession, config: SourceConfig) -> None:
-    """Set up the store and the catalog in a running session."""
-    hadoop = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - no public way to set it late
-    for name, value in hadoop_settings(config.store).items():
-        hadoop.set(name, value)
-    connect_catalog(spark, config)
-
-
 def table_session(spark: SparkSession, config: SourceConfig) -> SparkSession:
     """Return a session of the same application with separate settings and views."""
     session = spark.newSession()
@@ -151,11 +152,18 @@ def set_for(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None
 
 
 def connect_catalog(session: SparkSession, config: SourceConfig) -> None:
-    """Configure and open the catalog in a session; the session becomes the thread's active one.
+    """Configure the store and the catalog in a session, and open the catalog; the session becomes the thread's active one.
 
     Calls of Iceberg's Java API, outside Spark SQL, find only an open catalog.
+
+    Raises:
+        ConfigError: ``merge.conf`` has a setting that only the server's start can have.
     """
-    for name, value in catalog_settings(config).items():
+    tag_thread(session)
+    if is_attached():
+        _set_conf_of_source(session, config.merge.conf)
+    # Spark hands the settings of a session to Hadoop, also on executors.
+    for name, value in {**hadoop_settings(config.store), **catalog_settings(config)}.items():
         session.conf.set(name, value)
     # A thread without an active session parses with Spark's defaults, not with this session's settings: see FIXED.
     spark: Any = session
@@ -165,28 +173,64 @@ def connect_catalog(session: SparkSession, config: SourceConfig) -> None:
         session.sql(f"USE {quoted(config.lake.catalog)}")
 
 
+def _set_conf_of_source(session: SparkSession, conf: Mapping[str, str]) -> None:
+    for name, value in conf.items():
+        if name in FIXED or session.conf.get(name, None) == value:
+            continue
+        try:
+            session.conf.set(name, value)
+        except PySparkException as error:
+            raise ConfigError(
+                f"the Spark server cannot change {name} while it runs",
+                hint=f"Take it out of merge.conf, and start the server with it: cdc spark serve --conf {name}={value}",
+            ) from error
+
+
 def spark_settings(config: SourceConfig, rows: int = 0) -> dict[str, str]:
     """Return the settings that Java needs at its start; they contain no secret."""
-    paths = session_jars(config)
-    jars = [str(path) for path in paths]
-    local = config.merge.spark_master.startswith("local")
-    # In one process the class path is enough; a cluster sends the jars to its executors.
-    classes = {"spark.driver.extraClassPath": ":".join(jars)} if local else {"spark.jars": ",".join(jars)}
-    java = java_options(config.merge, rows)
-    if local:
+    merge, paths = config.merge, session_jars(config)
+    java = java_options(merge.spark_master, merge.driver_memory, rows)
+    if merge.spark_master.startswith("local"):
         java += archive_options(paths)
-    if JAVA_OPTIONS in config.merge.conf:
-        java = [config.merge.conf[JAVA_OPTIONS]]
-    # Java uses the last value of a property.
-    java[:0] = trust_options(config.store)
-    java.insert(0, f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}")
+    return start_settings(
+        merge.spark_master, merge.driver_memory, paths, merge.conf, java=java, always=trust_options(config.store.ca)
+    )
+
+
+def start_settings(
+    master: str,
+    memory: str,
+    jars: Sequence[Path],
+    conf: Mapping[str, str],
+    *,
+    java: Sequence[str],
+    always: Sequence[str] = (),
+) -> dict[str, str]:
+    """Return the settings of a Java process.
+
+    Args:
+        master: where Spark runs its tasks.
+        memory: of Java.
+        jars: additional ones.
+        conf: settings that override the defaults.
+        java: Java options, unless ``conf`` has its own.
+        always: Java options that come first; Java uses the last value of a property.
+    """
+    files = [str(path) for path in jars]
+    # In one process the class path is enough; a cluster sends the jars to its executors.
+    classes = (
+        {"spark.driver.extraClassPath": ":".join(files)}
+        if master.startswith("local")
+        else {"spark.jars": ",".join(files)}
+    )
+    options = [conf[JAVA_OPTIONS]] if JAVA_OPTIONS in conf else java
     return {
-        "spark.master": config.merge.spark_master,
-        "spark.driver.memory": config.merge.driver_memory,
+        "spark.master": master,
+        "spark.driver.memory": memory,
         **classes,
         **DEFAULTS,
-        **config.merge.conf,
-        JAVA_OPTIONS: " ".join(java),
+        **conf,
+        JAVA_OPTIONS: " ".join((f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}", *always, *options)),
         **FIXED,
     }
 
@@ -230,12 +274,10 @@ def hadoop_settings(store: StoreConfig) -> Mapping[str, str]:
     if store.endpoint_url:
         settings["fs.s3a.endpoint"] = store.endpoint_url
         settings["fs.s3a.connection.ssl.enabled"] = str(urlsplit(store.endpoint_url).scheme == "https").lower()
-    keys = store_keys_from_environment(store)
-    if keys is not None:
-        settings["fs.s3a.aws.credentials.provider"] = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
-        settings["fs.s3a.access.key"] = keys.access_key
-        settings["fs.s3a.secret.key"] = keys.secret_key
-    return settings
+    if OWN_FILE_SYSTEMS in os.environ:
+        settings["fs.s3a.impl.disable.cache"] = "true"
+    keys = storage_keys(store)
+    return settings | (keys.for_hadoop if keys is not None else {})
 
 
 def _file_io(store: StoreConfig) -> dict[str, str]:
@@ -247,10 +289,8 @@ def _file_io(store: StoreConfig) -> dict[str, str]:
     }
     if store.endpoint_url:
         properties["s3.endpoint"] = store.endpoint_url
-    keys = store_keys_from_environment(store) if store.scheme == "s3" else None
-    if keys is not None:
-        properties |= {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}
-    return properties
+    keys = storage_keys(store)
+    return properties | (keys.for_iceberg if keys is not None else {})
 
 
 def _on_s3(config: SourceConfig) -> bool:

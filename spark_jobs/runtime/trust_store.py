@@ -11,27 +11,26 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
-from cdc_lib.config.store import StoreConfig
 from cdc_lib.errors import ConfigError
 
 _PASSWORD = "changeit"
 """Java's usual password of trust stores. They hold no secret."""
 
 
-def trust_options(store: StoreConfig) -> list[str]:
-    """Return the options with which Java trusts the system's authorities and those of the store; empty without ``store.ca``.
+def trust_options(ca: Path | None) -> list[str]:
+    """Return the options with which Java trusts the system's authorities and those of a file; empty without a file.
 
     The trust store is a file for temporary use, and is removed at the end of this process.
 
     Raises:
         ConfigError: the file cannot be read.
     """
-    if store.ca is None:
+    if ca is None:
         return []
     folder = tempfile.mkdtemp(prefix="lakecdc-trust-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = Path(folder) / "trust.p12"
-    file.write_bytes(_trust_store([*_of_the_system(), *_certificates(store.ca)]))
+    file.write_bytes(_trust_store([*_of_the_system(), *_certificates(ca)]))
     options = {"trustStore": file, "trustStoreType": "PKCS12", "trustStorePassword": _PASSWORD}
     return [f"-Djavax.net.ssl.{name}={value}" for name, value in options.items()]
 

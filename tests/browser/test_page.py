@@ -21,8 +21,6 @@ from tests.harness.api_server import ApiServer
 from tests.harness.browser import NARROW, WIDE, chromium, logged_in
 from tests.harness.page_source import PageSource
 
-pytestmark = pytest.mark.timeout(300)
-
 SLOW = 60_000
 """Milliseconds that a busy machine may take to show something."""
 
@@ -194,7 +192,7 @@ def test_a_viewer_has_nothing_to_act_with(viewer: Page, server: ApiServer):
     expect(viewer.get_by_role("region", name="Tables", exact=True).last).to_contain_text("shop.payments", timeout=SLOW)
     viewer.wait_for_load_state("networkidle")
     assert viewer.get_by_role("group", name="Actions").count() == 0
-    for name in ("Run now", "Verify", "Snapshot", "Backfill", "Resume", "Rewind"):
+    for name in ("Run now", "Verify", "Snapshot", "Backfill", "Resume", "Answer", "Rewind"):
         assert viewer.get_by_role("button", name=name).count() == 0
 
 
@@ -302,6 +300,29 @@ def test_a_quarantined_table_is_resumed_after_it_is_confirmed(operator: Page, se
     picture(operator, "cdc-resume")
     dialog.get_by_role("button", name="Resume the table").click()
     assert conf_of(server, "cdc_shop.resume", started(operator, "cdc_shop.resume")) == {"table": "shop.payments"}
+
+
+def test_a_schema_change_is_answered_beside_its_table(
+    browser: Browser, server: ApiServer, make: Callable[..., PageSource]
+):
+    """With its position, so that no later statement gets the answer; other tables have nothing to answer."""
+    tables = [TableName("shop", name) for name in ("orders", "customers")]
+    make("asking", tables=tables, asked=tables[:1])
+    server.read_dags()
+    with logged_in(browser, server, "op") as page:
+        faults = show(page, server, "plugin/cdc/cdc_asking")
+        page.get_by_role("button", name="Answer shop.orders").click(timeout=SLOW)
+        assert page.get_by_role("button", name="Answer shop.customers").count() == 0
+        dialog = page.get_by_role("alertdialog", name="Answer for shop.orders")
+        expect(dialog.get_by_text("The source ran TRUNCATE at binlog.000003:120")).to_be_visible()
+        send = dialog.get_by_role("button", name="Record the answer")
+        expect(send).to_be_disabled()
+        dialog.get_by_role("combobox", name="Answer").select_option("keep")
+        picture(page, "cdc-answer")
+        send.click()
+        found = conf_of(server, "cdc_asking.answer", started(page, "cdc_asking.answer"))
+        assert found == {"table": "shop.orders", "answer": "keep", "position": "binlog.000003:120"}
+        assert not faults
 
 
 def test_a_rewind_is_looked_for_first_and_moves_only_when_it_is_confirmed(operator: Page, server: ApiServer):

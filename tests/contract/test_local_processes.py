@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 
@@ -13,7 +12,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.races import create_local, in_processes, swap_local, write_and_wait
+from tests.harness.races import PROCESSES, create_local, in_processes, swap_local, write_and_wait
 
 
 @pytest.fixture
@@ -23,9 +22,8 @@ def store(tmp_path):
 
 def test_a_writer_that_is_killed_leaves_no_object(store):
     """What it left is hidden, and stops nobody who writes the same key."""
-    spawn = multiprocessing.get_context("spawn")
-    ready = spawn.Event()
-    writer = spawn.Process(target=write_and_wait, args=(store.root, ready))
+    ready = PROCESSES.Event()
+    writer = PROCESSES.Process(target=write_and_wait, args=(store.root, ready))
     writer.start()
     assert ready.wait(60)
     os.kill(writer.pid, signal.SIGKILL)

@@ -13,7 +13,7 @@ from tests.harness.airflow_source import AirflowSource, log_ins
 from tests.harness.servers import MySqlServer
 from tests.harness.servers.postgres import PostgresServer, packages
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 NAMES = ("first_shop", "second_shop")
 

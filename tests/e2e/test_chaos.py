@@ -11,7 +11,6 @@ from tests.chaos.site import Site
 from tests.harness.servers import S3Server
 
 pytestmark = [
-    pytest.mark.timeout(1200),
     # py4j leaves its sockets for the garbage collector to close.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]

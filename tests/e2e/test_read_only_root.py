@@ -48,7 +48,7 @@ def cdc(mysql_server, mysql_database, tmp_path):
         command = [sys.executable, "-m", "cdc_lib.cli", *words]
         return subprocess.run(
             read_only_root(command, writable=[tmp_path / "scratch", tmp_path / "data"]),
-            env=environment, cwd=tmp_path / "scratch", capture_output=True, text=True, timeout=300,
+            env=environment, cwd=tmp_path / "scratch", capture_output=True, text=True, timeout=900,
         )  # fmt: skip
 
     return run

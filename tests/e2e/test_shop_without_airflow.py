@@ -23,7 +23,6 @@ from tests.harness.seeded_shop import seeded_shop, source_settings
 from tests.harness.servers import SqlServer
 
 pytestmark = [
-    pytest.mark.timeout(600),
     # py4j leaves its sockets for the garbage collector to close.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]

@@ -54,7 +54,7 @@ def cdc(source, tmp_path):
             }  # fmt: skip
             (tmp_path / "sources" / "shop.yaml").write_text(yaml.safe_dump(document))
             command = [sys.executable, "-m", "cdc_lib.cli", "--sources", str(tmp_path / "sources"), *words]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
             assert done.returncode == code, f"{words}\n{done.stdout}\n{done.stderr}"
             return done
 

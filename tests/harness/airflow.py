@@ -66,7 +66,7 @@ class AirflowStandalone:
         *,
         port: int | None = None,
         users: Mapping[str, str] | None = None,
-        ready_seconds: float = 400,
+        ready_seconds: float = 900,
     ) -> None:
         self.home = home
         self.dags = dags_folder
@@ -168,13 +168,13 @@ class AirflowStandalone:
     def token(self, user: str | None = None) -> str:
         """Return a fresh API token of the simple auth manager."""
         body = {"username": user or self.user, "password": self.password}
-        answer = httpx.post(f"{self.url}/auth/token", json=body, timeout=60)
+        answer = httpx.post(f"{self.url}/auth/token", json=body, timeout=180)
         answer.raise_for_status()
         return str(answer.json()["access_token"])
 
     def _log_in(self) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.token()}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=180)
 
     def stop(self) -> None:
         """Stop all components and their tasks; a second call does nothing."""
@@ -221,7 +221,7 @@ class AirflowStandalone:
         """GET ``/dags`` and the like below ``/api/v2``; paths with ``/api/``, ``/auth/`` or ``/cdc`` are taken as they are."""
         return self.request("GET", path if path.startswith(("/api/", "/auth/", "/cdc")) else f"/api/v2{path}")
 
-    def wait(self, what: str, question: Callable[[], Any], seconds: float = 300) -> Any:
+    def wait(self, what: str, question: Callable[[], Any], seconds: float = 900) -> Any:
         """Poll until the answer is true, and return it; the error after ``seconds`` shows the end of the log.
 
         Each answer costs CPU time of the API server: the longer it takes, the rarer are the questions.
@@ -241,7 +241,7 @@ class AirflowStandalone:
                 raise TimeoutError(msg)
             time.sleep(min(0.3 + (time.monotonic() - began) / 20, 2))
 
-    def wait_for_dag(self, dag: str, seconds: float = 300) -> Json:
+    def wait_for_dag(self, dag: str, seconds: float = 900) -> Json:
         """Wait until the DAG processor has read a DAG. At first it is stale and cannot be triggered."""
 
         def read() -> Json | None:
@@ -271,7 +271,7 @@ class AirflowStandalone:
         """Return the runs of a DAG, oldest first."""
         return list(self.get(f"/dags/{dag}/dagRuns?order_by=run_after&limit=100")["dag_runs"])
 
-    def wait_for_run(self, dag: str, run_id: str, seconds: float = 400) -> Json:
+    def wait_for_run(self, dag: str, run_id: str, seconds: float = 900) -> Json:
         """Wait until a run has succeeded or failed, and return it."""
 
         def ended() -> Json | None:
@@ -299,7 +299,7 @@ class AirflowStandalone:
         """Mark a task success or failed, as the button does."""
         self.request("PATCH", f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task_id}", {"new_state": state})
 
-    def wait_until_process_ended(self, run_id: str, seconds: float = 180) -> None:
+    def wait_until_process_ended(self, run_id: str, seconds: float = 600) -> None:
         """Wait until the scheduler knows that a task's process has ended.
 
         A task waits for a person some moments before its process ends. If it is answered and started again in these

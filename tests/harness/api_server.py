@@ -11,6 +11,7 @@ from typing import Self
 import httpx
 
 from tests.harness.airflow import ROOT, AirflowStandalone
+from tests.harness.airflow_database import put_database
 
 USERS = {"viewer": "viewer", "op": "op"}
 """Users beside the administrator, and their roles."""
@@ -32,8 +33,7 @@ class ApiServer(AirflowStandalone):
 
     def start(self) -> Self:
         """Make the database, and start."""
-        self.home.mkdir(parents=True, exist_ok=True)
-        self._airflow("db", "migrate")
+        put_database(self.home)
         return super().start()
 
     def read_dags(self) -> None:

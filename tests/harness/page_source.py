@@ -27,6 +27,7 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.observations import note_server
 from tests.harness.batches import BIGINT, IDENTITY, TEXT, at, table
+from tests.harness.schema_questions import asked_table
 
 PER_WINDOW = 1000
 """Bytes of binlog in each window."""
@@ -53,6 +54,7 @@ class PageSource:
         compared: tables that were compared; the first ones.
         quarantined: tables that are left out.
         stopped: tables at which the last merge stopped.
+        asked: tables of which the last merge asked about a TRUNCATE.
         failover: whether the source went over to a standby before its last run.
         keeps: for how long the server kept what is drained next, when the last plan asked it; None when it was not asked.
         changed: top-level values of the source file.
@@ -72,6 +74,7 @@ class PageSource:
     drift: Sequence[TableName] = ()
     quarantined: Sequence[TableName] = ()
     stopped: Sequence[TableName] = ()
+    asked: Sequence[TableName] = ()
     failover: bool = False
     keeps: timedelta | None = None
     changed: dict[str, Any] = field(default_factory=dict)
@@ -94,13 +97,12 @@ class PageSource:
             self._put_verified(name, number)
         self._put_cursors()
         self._put_observation()
-        if self.stopped:
-            tables = tuple(
-                StoppedTable(
-                    (name,), f"lake.{name}", "incompatible_schema", "a column cannot be narrowed", "Rename it."
-                )
-                for name in self.stopped
-            )
+        if self.stopped or self.asked:
+            narrowed = "a column cannot be narrowed"
+            tables = (
+                *(StoppedTable((name,), f"lake.{name}", "incompatible_schema", narrowed, "Rename it.") for name in self.stopped),
+                *(asked_table(self.name, name, "truncate") for name in self.asked),
+            )  # fmt: skip
             stopped = Stopped(self.name, "merge", self.ended, tables)
             self.store.put(layout.stopped_key(self.name), documents.dump(stopped))
         return self

@@ -18,6 +18,9 @@ from cdc_lib.store.objects.local import LocalStore
 
 T = TypeVar("T")
 WRITERS = 16
+PROCESSES = multiprocessing.get_context("forkserver")
+"""Makes a process as a copy of one that has imported this module: a new one would take a CPU second for its imports."""
+PROCESSES.set_forkserver_preload(["pytest", __name__])
 
 
 def at_once(work: Callable[[int], T], writers: int = WRITERS) -> list[T]:
@@ -60,13 +63,12 @@ def swaps(cursors: CursorStore, number: int, consumer: str = "drain") -> bool:
 
 def in_processes(work: Callable[..., bool], rounds: list[tuple[Any, ...]], writers: int = WRITERS) -> list[list[bool]]:
     """Run a function in many processes that start each round together; returns the results by round."""
-    spawn = multiprocessing.get_context("spawn")
-    gate, results = spawn.Barrier(writers), spawn.Queue()
-    processes = [spawn.Process(target=_rounds, args=(work, rounds, n, gate, results)) for n in range(writers)]
+    gate, results = PROCESSES.Barrier(writers), PROCESSES.Queue()
+    processes = [PROCESSES.Process(target=_rounds, args=(work, rounds, n, gate, results)) for n in range(writers)]
     for process in processes:
         process.start()
     try:
-        given = [results.get(timeout=120) for _ in processes]
+        given = [results.get(timeout=300) for _ in processes]
     finally:
         for process in processes:
             process.join(1)
@@ -78,7 +80,7 @@ def in_processes(work: Callable[..., bool], rounds: list[tuple[Any, ...]], write
 def _rounds(work: Any, rounds: list[tuple[Any, ...]], number: int, gate: Any, results: Any) -> None:
     outcomes = []
     for arguments in rounds:
-        gate.wait(90)
+        gate.wait(300)
         outcomes.append(work(*arguments, number))
-        gate.wait(90)
+        gate.wait(300)
     results.put(outcomes)

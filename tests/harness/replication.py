@@ -15,7 +15,7 @@ from tests.harness.servers.skew import wrong_clock
 from tests.harness.servers.sql import Settings
 
 KINDS = ("mysql with GTIDs", "mysql without GTIDs", "mariadb")
-_WAIT_SECONDS = 60
+_WAIT_SECONDS = 180
 _LOCK_WAITS: Settings = {
     "innodb-lock-wait-timeout": 10,
     "loose-replica-transaction-retries": 2,
@@ -129,7 +129,8 @@ def follow(kind: str, primary: SqlServer, standby: SqlServer) -> None:
         begin = "SOURCE_LOG_FILE = 'binlog.000001', SOURCE_LOG_POS = 4"
     change = (
         f"CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {primary.port}, SOURCE_USER = 'root', "
-        f"SOURCE_CONNECT_RETRY = 1, GET_SOURCE_PUBLIC_KEY = 1, {begin}"
+        # Since 8.4 a standby gives up after 10 tries unless it is given another number.
+        f"SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 600, GET_SOURCE_PUBLIC_KEY = 1, {begin}"
     )
     standby.execute(standby.in_server_syntax(change))
     standby.execute(standby.in_server_syntax("START REPLICA"))

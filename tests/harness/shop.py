@@ -16,15 +16,16 @@ import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from cdc_lib.cli import spark as cli_spark
+from cdc_lib.cli import job as cli_job
 from cdc_lib.cli.main import app
-from cdc_lib.config import SourceConfig
+from cdc_lib.config import Loaded, SourceConfig
 from cdc_lib.errors import load_error
+from cdc_lib.jobs.request import JobName
 from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.store import layout
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows
-from spark_jobs.runtime.session import prepare
+from spark_jobs.runtime.session import connect_catalog
 from tests.harness.lake import Lake
 from tests.harness.pages import ROOT
 from tests.harness.replication import Pair
@@ -182,25 +183,31 @@ def over_the_running_spark(monkeypatch: pytest.MonkeyPatch, lake: Lake) -> None:
     """Let commands run their Spark job in this process, on the running Spark."""
     for name in SESSIONS:
         monkeypatch.setattr(importlib.import_module(name), "spark_session", _running(lake.spark))
-    monkeypatch.setattr(cli_spark, "run_job", _in_process)
+    monkeypatch.setattr(cli_job, "run_job", _in_process)
 
 
 def _running(spark: SparkSession) -> Any:
     @contextmanager
     def session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]:
-        prepare(spark, config)
+        connect_catalog(spark, config)
         yield spark
 
     return session
 
 
 def _in_process(
-    module: str, config: Path, *arguments: str, good: Sequence[int] = (0,), to_stderr: bool = False
+    job: JobName,
+    loaded: Loaded,
+    *arguments: str,
+    good: Sequence[int] = (0,),
+    to_stderr: bool = False,
+    report: Path | None = None,
 ) -> None:
     """Run a job as its own process would, and raise the error that it writes."""
     with tempfile.TemporaryDirectory() as folder:
         error = Path(folder) / "error.json"
-        code = importlib.import_module(module).main(["--config", str(config), "--error", str(error), *arguments])
+        first = ["--config", str(loaded.path), "--error", str(error), *(["--report", str(report)] if report else [])]
+        code = importlib.import_module(f"spark_jobs.{job}").main([*first, *arguments])
         if code not in good:
             raise load_error(error.read_bytes())
 

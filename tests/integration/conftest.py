@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
+from tests.harness.kinds_of_server import second_cases
 
 HERE = Path(__file__).parent
 
@@ -22,18 +22,13 @@ ON_ONE_KIND = (
     "status/test_metrics",
     "test_pipeline",
 )
-"""Tests of what does not depend on the kind of server: each case runs on one of them, alternating; ``-m slow`` runs the other."""
+"""Tests of what does not depend on the kind of server: each case runs on one of them, alternating."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every second case slow of those that differ in the kind of server alone."""
-    pairs: dict[str, list[pytest.Item]] = defaultdict(list)
+    """Mark every second case of those that differ in the kind of server alone."""
     modules = {item.path for item in items}
     here = {path for path in modules if any(path.with_suffix("").is_relative_to(HERE / part) for part in ON_ONE_KIND)}
-    for item in items:
-        if item.path in here:
-            pairs[re.sub(r"\b(mysql|mariadb)\b", "server", item.nodeid)].append(item)
-    for number, cases in enumerate(pairs.values()):
-        if len(cases) == 2:
-            cases[number % 2].add_marker(pytest.mark.slow)
+    for item in second_cases(item for item in items if item.path in here):
+        item.add_marker(pytest.mark.other_kind)

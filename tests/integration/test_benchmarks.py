@@ -84,6 +84,13 @@ SLOW = [
     Smoke("lake", ("many", "--tables", "2"), ("2 tables with 50 changes each: wall",), file="lake-many.json"),
     Smoke(
         "lake",
+        ("server", "--tables", "2", "--merges", "3"),
+        ("2 tables with 50 changes each, on a Spark server: wall",),
+        frozenset({"a Java process of its own"}),
+        "lake-server.json",
+    ),
+    Smoke(
+        "lake",
         ("end-to-end", "--scale", "0.001"),
         ("W1 from the binlog to the lake: CPU", "W2 from the binlog to the lake: CPU"),
         file="lake-end-to-end.json",

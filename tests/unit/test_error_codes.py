@@ -57,6 +57,7 @@ CODES = frozenset(
         "merge_error",
         "merge_conflict",
         "foreign_change",
+        "spark_unavailable",
         "schema_change_stopped",
         "schema_change_asked",
         "incompatible_schema",
@@ -72,15 +73,18 @@ CODES = frozenset(
 WRITERS = {
     "cdc_lib/doctor/examine.py",
     "cdc_lib/config/load.py",
+    "cdc_lib/jobs/client.py",
     "cdc_lib/lake/catalog.py",
     "cdc_lib/read/keys.py",
     "cdc_lib/read/parquet.py",
+    "spark_jobs/server/jobs.py",
 }
 """They put the class of an error that is not of the tree into a message."""
 
 LINES = {
     "spark_jobs/job.py",
     "spark_jobs/merging/table_merge.py",
+    "spark_jobs/server/__main__.py",
     "plugins/cdc_airflow/errors.py",
     "plugins/cdc_airflow/notifications.py",
 }

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli import spark
-from cdc_lib.cli.context import SourceName, config_of, find
+from cdc_lib.cli import job
+from cdc_lib.cli.context import SourceName, find
 
 
 def maintain(
@@ -26,5 +26,4 @@ def maintain(
         cdc lake maintain shop shop.orders
     """
     loaded = find(context, source)
-    config_of(loaded)
-    spark.run_job("spark_jobs.maintain", loaded.path, *(f"--table={table}" for table in tables or ()))
+    job.run_job("maintain", loaded, *(f"--table={table}" for table in tables or ()))

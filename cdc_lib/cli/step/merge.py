@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from cdc_lib.cli import spark
-from cdc_lib.cli.context import SourceName, config_of, find
+from cdc_lib.cli import job
+from cdc_lib.cli.context import SourceName, find
 
 
 def merge(context: typer.Context, source: SourceName) -> None:
@@ -15,5 +15,4 @@ def merge(context: typer.Context, source: SourceName) -> None:
         cdc step merge shop
     """
     loaded = find(context, source)
-    config_of(loaded)
-    spark.run_job("spark_jobs.merge", loaded.path)
+    job.run_job("merge", loaded)

@@ -15,6 +15,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from cdc_airflow.factory import (
+    answer_dag_id,
     backfill_dag_id,
     dag_id,
     resume_dag_id,
@@ -24,7 +25,7 @@ from cdc_airflow.factory import (
 )
 from cdc_airflow.page.listed import MAY_READ, ASource
 
-Kind = Literal["run", "verify", "backfill", "snapshot", "resume", "rewind"]
+Kind = Literal["run", "verify", "backfill", "snapshot", "resume", "answer", "rewind"]
 
 router = APIRouter(dependencies=[MAY_READ])
 
@@ -55,6 +56,7 @@ def list_actions(source: ASource, user: GetUserDep) -> ActionList:
         "backfill": backfill_dag_id(source.name),
         "snapshot": snapshot_dag_id(source.name),
         "resume": resume_dag_id(source.name),
+        "answer": answer_dag_id(source.name),
         "rewind": rewind_dag_id(source.name),
     }
     mine = {kind: dag for kind, dag in dags.items() if _may_run(user, dag)}

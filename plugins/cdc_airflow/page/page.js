@@ -384,8 +384,8 @@ const Tables = ({ dagId, act }) => {
           h(Box, { maxW: "28em", overflowWrap: "anywhere" }, h(StateMark, { of: TABLE_STATES, state: one.state }), one.note ? h(Quiet, { fontSize: "xs" }, one.note) : null, one.as_of ? h(Quiet, { fontSize: "xs" }, `as of ${one.as_of}`) : null),
           h("span", { title: "at the last comparison with the source" }, number(one.rows)),
           h(Time, { at: one.last_change, none: "–" }), h(Verdict, { one: one.verified }), one.mode || "–", number(one.schema_versions), h(Mono, null, one.lake_table || "–"),
-          ...(act ? [h(Flex, { gap: 1 }, TABLE_ACTIONS.filter((kind) => act.may(kind) && isFor(kind, one.state)).map((kind) =>
-            h(Button, { key: kind, size: "xs", variant: "outline", "aria-label": `${ACTIONS[kind][0]} ${one.table}`, onClick: () => act.on(kind, one.table) }, ACTIONS[kind][0])))] : []),
+          ...(act ? [h(Flex, { gap: 1 }, TABLE_ACTIONS.filter((kind) => act.may(kind) && isFor(kind, one)).map((kind) =>
+            h(Button, { key: kind, size: "xs", variant: "outline", "aria-label": `${ACTIONS[kind][0]} ${one.table}`, onClick: () => act.on(kind, one.table, one.question) }, ACTIONS[kind][0])))] : []),
         ] })),
       }),
       h(Pages, { offset, total: data.total, size: PAGE, go: setOffset }))));
@@ -440,13 +440,15 @@ const ACTIONS = {
   snapshot: ["Snapshot", "Read tables, or rows of one, again from the source."],
   backfill: ["Backfill", "Merge stored batches again."],
   resume: ["Resume", "Follow a quarantined table again."],
+  answer: ["Answer", "Decide about the schema change at which a table waits."],
   rewind: ["Rewind", "Find a place in the binlog, and let the drain continue there."],
 };
 const HEAD_ACTIONS = ["run", "verify", "snapshot", "backfill", "rewind"];
-const TABLE_ACTIONS = ["snapshot", "backfill", "resume"];
+const TABLE_ACTIONS = ["answer", "snapshot", "backfill", "resume"];
 
 /* Of a quarantined table no snapshot can be asked for: resuming it asks for one. */
-const isFor = (kind, state) => (kind === "resume") === (state === "quarantined") && state !== "dropped";
+const isFor = (kind, { state, question }) =>
+  kind === "answer" ? Boolean(question && !question.answer) : (kind === "resume") === (state === "quarantined") && state !== "dropped";
 
 const Labelled = ({ label, children }) => {
   const id = useId();
@@ -543,6 +545,21 @@ const ResumeForm = ({ table, asked }) =>
     words: "Ends the quarantine: the next runs read the table whole, merge it, and follow it from here on. Correct first what it was quarantined for, or the next run quarantines it again.",
   });
 
+const DECISIONS = { follow: "follow: the lake does as the source", keep: "keep: the lake keeps what it has" };
+
+const AnswerForm = ({ table, question, asked }) => {
+  const { what, change, decisions, position } = question;
+  const [values, put] = useValues({ answer: decisions.length === 1 ? decisions[0] : "" });
+  const removes = change === "truncate" || change === "drop_table";
+  return h(Confirm, {
+      title: `Answer for ${table}`, name: "Answer", submit: "Record the answer", danger: removes, asked,
+      wrong: values.answer ? "" : "Choose an answer.",
+      conf: () => ({ table, answer: values.answer, position }),
+      words: `${what[0].toUpperCase()}${what.slice(1)}. The answer is about this statement only, and is not changed later. The next merge applies it${removes ? "; follow removes the rows of the lake table" : ""}.`,
+    },
+    h(Pick, { label: "Answer", value: values.answer, set: (answer) => put("answer", answer), options: [...(decisions.length > 1 ? [["", "…"]] : []), ...decisions.map((one) => [one, DECISIONS[one]])] }));
+};
+
 const PLACES = {
   time: ["a time", "Time (UTC): what was committed then or later is read again"],
   position: ["a position", "Position, as binlog.000012:1079"],
@@ -572,7 +589,7 @@ const RewindForm = ({ source, asked }) => {
     move ? h("label", null, h("input", { type: "checkbox", checked: values.sure, onChange: (event) => put("sure", event.target.checked), style: { marginInlineEnd: 8 } }), `Move the drain cursor of ${source}`) : null);
 };
 
-const FORMS = { backfill: BackfillForm, snapshot: SnapshotForm, resume: ResumeForm, rewind: RewindForm };
+const FORMS = { backfill: BackfillForm, snapshot: SnapshotForm, resume: ResumeForm, answer: AnswerForm, rewind: RewindForm };
 
 const useActions = (dagId, source) => {
   const answer = useAnswer(address(sourcePath(dagId, "actions")), 60_000);
@@ -593,9 +610,9 @@ const useActions = (dagId, source) => {
     }
     setBusy(false);
   };
-  const on = (kind, table = null) => {
+  const on = (kind, table = null, question = null) => {
     setDone(null);
-    if (FORMS[kind]) setForm({ kind, table });
+    if (FORMS[kind]) setForm({ kind, table, question });
     else send(of(kind), {});
   };
   const head = HEAD_ACTIONS.filter(of);
@@ -606,7 +623,7 @@ const useActions = (dagId, source) => {
   const action = form && of(form.kind);
   const asked = action && { dagId: action.dag_id, paused: action.paused, busy, error: done && done.error, send: (conf) => send(action, conf), close: () => setForm(null) };
   const below = h(Box, { "aria-live": "polite" },
-    asked ? h(FORMS[form.kind], { key: `${form.kind} ${form.table}`, table: form.table, source, asked }) : null,
+    asked ? h(FORMS[form.kind], { key: `${form.kind} ${form.table}`, table: form.table, question: form.question, source, asked }) : null,
     done && done.error && !form ? h(Notice, { title: done.error.message, hint: done.error.hint }) : null,
     done && done.runId ? h(Box, { borderLeftWidth: "4px", borderColor: "green.solid", bg: "green.subtle", p: 3, my: 2 },
       h(Text, { as: "span" }, `${ACTIONS[done.action.kind][0]} started: `), h(Link, { href: address(`dags/${encodeURIComponent(done.action.dag_id)}/runs/${encodeURIComponent(done.runId)}`), overflowWrap: "anywhere" }, done.runId),

@@ -10,6 +10,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from cdc_airflow.page.listed import MAY_READ, AFolder, ASource, Listed
+from cdc_lib.merge.answers import OpenQuestion
+from cdc_lib.model.schema_question import DECISIONS, Decision, SchemaChangeKind
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.status.table_rows import Order, TableRow, TableState, counts_of, select
 from cdc_lib.store import layout
@@ -32,6 +34,16 @@ class Badge(BaseModel):
     clean_at: datetime | None
 
 
+class QuestionLine(BaseModel):
+    """The schema change at which a table waits, what may be answered, and what was."""
+
+    change: SchemaChangeKind
+    position: str
+    what: str
+    decisions: tuple[Decision, ...]
+    answer: Decision | None
+
+
 class TableLine(BaseModel):
     """One table in the list; ``rows`` are those of the source at the last comparison."""
 
@@ -46,6 +58,7 @@ class TableLine(BaseModel):
     verified: Badge | None
     schema_versions: int
     note: str
+    question: QuestionLine | None
 
 
 class TableList(BaseModel):
@@ -113,4 +126,15 @@ def _line(row: TableRow, versions: int) -> TableLine:
         verified=badge,
         schema_versions=versions,
         note=row.note,
+        question=_question(row.question) if row.question is not None else None,
+    )
+
+
+def _question(one: OpenQuestion) -> QuestionLine:
+    return QuestionLine(
+        change=one.question.kind,
+        position=str(one.question.position),
+        what=one.what,
+        decisions=DECISIONS[one.question.kind],
+        answer=one.answer.decision if one.answer is not None else None,
     )

@@ -1,4 +1,4 @@
-"""Benchmarks of the Spark side: ``./dev bench lake [merges reads many end-to-end]``."""
+"""Benchmarks of the Spark side: ``./dev bench lake [merges reads many server end-to-end]``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from tests.bench.lake.end_to_end import end_to_end
 from tests.bench.lake.many import many_tables
 from tests.bench.lake.merges import CHANGES, merges
 from tests.bench.lake.reads import SCANS, reads
+from tests.bench.lake.server import MERGES, SMALL, WARM_UP, server_merges
 from tests.bench.report import Figure, save
 from tests.bench.usage import ROOT
 
-PARTS = ("merges", "reads", "many", "end-to-end")
+PARTS = ("merges", "reads", "many", "server", "end-to-end")
 _METHODS = {
     "merges": {"runs": "1 each way", "warm_up": "Spark is started, and not counted; its code is not warm"},
     "reads": {"runs": f"{SCANS} readings, the fastest counts; 1 of all others", "warm_up": "none beside the readings"},
     "many": {"runs": "1", "warm_up": "none; Spark's start is counted. The first merge makes the tables"},
+    "server": {
+        "runs": f"3 in a Java process of their own; {MERGES} on the server",
+        "warm_up": f"{WARM_UP} merges on the server",
+    },
     "end-to-end": {"runs": "1 of each workload", "warm_up": "none; the start of Python and Spark is counted"},
 }
 
@@ -33,6 +38,7 @@ def main() -> int:
     parser.add_argument("--changes", type=int, default=CHANGES, help="of one merge (100000)")
     parser.add_argument("--tables", type=int, default=200, help="small ones (200)")
     parser.add_argument("--windows", type=int, default=100, help="merged between two compactions (100)")
+    parser.add_argument("--merges", type=int, default=MERGES, help=f"on a Spark server ({MERGES})")
     parser.add_argument("--scale", type=float, default=1.0, help="of the workloads from the binlog to the lake")
     parser.add_argument("--server", choices=["mysql", "mariadb"], default="mariadb")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench", help="the folder")
@@ -48,6 +54,9 @@ def main() -> int:
                     results = _printed(reads(Path(folder), options.rows[0], options.windows))
                 case "many":
                     results = _printed(many_tables(options.tables))
+                case "server":
+                    figures, server = server_merges(options.server, min(options.tables, SMALL), options.merges)
+                    results = _printed(figures)
                 case _:
                     figures, server = end_to_end(options.server, options.scale)
                     results = _printed(figures)

@@ -111,7 +111,7 @@ class ServerProcess:
         """Return whether it has not ended yet."""
         return self._shell.poll() is None
 
-    def wait_until_ready(self, ready: Callable[[], bool], seconds: float = 90) -> None:
+    def wait_until_ready(self, ready: Callable[[], bool], seconds: float = 300) -> None:
         """Poll ``ready`` until it returns True.
 
         Raises:

@@ -39,6 +39,8 @@ SMALL_AND_FAST: Settings = {
     "max-connections": 100,
 }
 _PURGE_SECONDS = 60
+_CONNECT_SECONDS = 120
+"""How long a server may take to greet a client; pymysql waits 10 s, which is too short on a busy machine."""
 NEW_WORDS_SINCE = (8, 4)
 OLD_WORDS = {
     "RESET BINARY LOGS AND GTIDS": "RESET MASTER",
@@ -166,7 +168,13 @@ class SqlServer(ABC):
         the system's certificate authorities for one connection takes more CPU time than most tests take otherwise.
         """
         plain = user == "root" and not self._requires_tls and not any(name.startswith("ssl") for name in options)
-        defaults = {"autocommit": True, "charset": "utf8mb4", "ssl_disabled": plain, **options}
+        defaults = {
+            "autocommit": True,
+            "charset": "utf8mb4",
+            "ssl_disabled": plain,
+            "connect_timeout": _CONNECT_SECONDS,
+            **options,
+        }
         return pymysql.connect(host=self.host, port=self.port, user=user, password=password, **defaults)
 
     def execute(self, sql: str, arguments: Sequence[Any] | None = None, database: str | None = None) -> list[Any]:
@@ -233,13 +241,12 @@ class SqlServer(ABC):
         with socket.socket(socket.AF_UNIX) as client:
             if client.connect_ex(str(self.socket)) != 0:
                 return False
-        pymysql.connect(unix_socket=str(self.socket), user="root", ssl_disabled=True).close()
+        pymysql.connect(**self._as_root_at_socket()).close()
         return True
 
     def _make_users(self) -> None:
         """Allow root over TCP, drop anonymous users, make ``cdc_user``; nothing of it is written to the binlog."""
-        options = {"unix_socket": str(self.socket), "user": "root", "ssl_disabled": True}
-        with pymysql.connect(**options) as connection, connection.cursor() as cursor:
+        with pymysql.connect(**self._as_root_at_socket()) as connection, connection.cursor() as cursor:
             cursor.execute("SET sql_log_bin = 0")
             cursor.execute("SELECT CONCAT(QUOTE(user), '@', QUOTE(host)) FROM mysql.user WHERE user = ''")
             for (anonymous,) in cursor.fetchall():
@@ -248,6 +255,10 @@ class SqlServer(ABC):
             cursor.execute("GRANT ALL PRIVILEGES ON *.* TO root@'127.0.0.1' WITH GRANT OPTION")
             cursor.execute(f"CREATE USER {self.cdc_user}@'%%' IDENTIFIED BY %s", [self.cdc_password])
             cursor.execute(f"GRANT {self.cdc_privileges} ON *.* TO {self.cdc_user}@'%'")
+
+    def _as_root_at_socket(self) -> dict[str, Any]:
+        patience = {"connect_timeout": _CONNECT_SECONDS}
+        return {"unix_socket": str(self.socket), "user": "root", "ssl_disabled": True, **patience}
 
     def _end(self, *, kill: bool) -> None:
         process, self._process = self._process, None

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.airflow import ROOT, AirflowStandalone
+from tests.harness.airflow_database import put_database
 from tests.harness.airflow_source import ORDERS_AND_COLOURS, PASSWORD_VARIABLE, AirflowSource, log_ins
 from tests.harness.package import metadata_path
 from tests.harness.servers import MySqlServer
@@ -23,6 +24,7 @@ def station(mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory)
     A test may put a DAG of its own beside those of the project.
     """
     home = tmp_path_factory.mktemp("airflow")
+    put_database(home)
     (home / "sources").mkdir()
     dags = home / "dags"
     dags.mkdir()

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.airflow_database import put_database
 from tests.harness.airflow_source import AirflowSource, log_ins
 from tests.harness.servers import MySqlServer
-
-pytestmark = pytest.mark.timeout(600)
 
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "docs" / "guides" / "airflow.md"
@@ -64,7 +63,7 @@ def by_hand(source: AirflowSource, tmp_path: Path) -> Callable[[], tuple[str, di
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     }
-    called(env, "-m", "airflow", "db", "migrate")
+    put_database(tmp_path / "airflow")
 
     def run() -> tuple[str, dict[str, str]]:
         (line,) = re.findall(r"^ENDED (.*)$", called(env, str(dags / "by_hand.py")), re.MULTILINE)

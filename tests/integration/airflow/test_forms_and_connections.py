@@ -9,17 +9,19 @@ from typing import Any
 import httpx
 import pytest
 
+from cdc_lib.merge.answers import open_questions
 from cdc_lib.model.cursor import DRAIN
+from cdc_lib.model.table_name import TableName
+from cdc_lib.store.objects.open import open_store
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import AirflowSource
+from tests.harness.schema_questions import keep_question
 from tests.harness.servers import MySqlServer
-
-pytestmark = pytest.mark.timeout(600)
 
 LOG_IN = "shop_log_in"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def log_in(station: AirflowStandalone, mysql_server: MySqlServer) -> Iterator[dict[str, Any]]:
     """A connection in Airflow's database, as its form makes it."""
     body = {
@@ -36,16 +38,16 @@ def log_in(station: AirflowStandalone, mysql_server: MySqlServer) -> Iterator[di
     station.request("DELETE", f"/api/v2/connections/{LOG_IN}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def shop(
     station: AirflowStandalone,
-    make_source: Callable[..., AirflowSource],
+    make_shared_source: Callable[..., AirflowSource],
     mysql_server: MySqlServer,
     log_in: dict[str, Any],
 ) -> AirflowSource:
-    """A source whose log-in is in Airflow's database alone."""
+    """A source whose log-in is in Airflow's database alone, and whose tables are in the lake. The tests share it."""
     server = {"host": mysql_server.host, "port": mysql_server.port, "connection": LOG_IN}
-    source = make_source(server=server)
+    source = make_shared_source(server=server)
     source.sql(
         "CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(40))",
         "INSERT INTO orders VALUES (1, 'bicycle'), (2, 'bell'), (3, 'lamp')",
@@ -65,6 +67,21 @@ def ended(air: AirflowStandalone, dag: str, wanted: str, **params: Any) -> tuple
     log = air.task_log(dag, run_id, chosen[-1]["task_id"], chosen[-1]["try_number"], chosen[-1]["map_index"])
     assert state == wanted, log
     return run_id, log
+
+
+def approved(air: AirflowStandalone, dag: str, task: str, **params: Any) -> str:
+    """Make one run that waits for a person, approve it, and return its id once it has succeeded."""
+    air.wait_for_dag(dag)
+    air.unpause(dag)
+    run_id = air.trigger(dag, **params)
+    settled = {"awaiting_input", "failed", "success"}
+    air.wait("the task waits", lambda: air.tasks(dag, run_id)[0]["state"] in settled)
+    assert air.tasks(dag, run_id)[0]["state"] == "awaiting_input", air.task_log(dag, run_id, task)
+    air.wait_until_process_ended(run_id)
+    question = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
+    air.request("PATCH", question, {"chosen_options": ["Approve"]})
+    assert air.wait_for_run(dag, run_id)["state"] == "success", air.task_log(dag, run_id, task)
+    return run_id
 
 
 def test_the_form_of_a_connection_has_the_fields_of_its_type(station: AirflowStandalone):
@@ -150,8 +167,8 @@ def test_a_rewind_is_looked_at_first_and_then_done(station: AirflowStandalone, s
 def test_a_quarantined_table_is_resumed_by_a_form(
     station: AirflowStandalone, make_source: Callable[..., AirflowSource]
 ):
-    """Once its value is corrected; a table that is not quarantined is refused, and nothing moves."""
-    source = make_source(on_error="quarantine", zero_dates="error")
+    """Once its value is corrected, and a person has approved it; a table that is not quarantined is refused, and nothing moves."""
+    source = make_source(on_error="quarantine", zero_dates="error", approvals={"resume": True})
     table = f"{source.name}.days"
     source.sql("CREATE TABLE days (id INT PRIMARY KEY, day DATE)", "SET SESSION sql_mode = ''", f"INSERT INTO {table} VALUES (1, '0000-00-00')")  # fmt: skip
     ended(station, source.dag, "success")
@@ -159,14 +176,37 @@ def test_a_quarantined_table_is_resumed_by_a_form(
     assert cursor is not None
     assert [one.table for one in cursor.quarantined_tables] == [table]
     source.sql("UPDATE days SET day = '2026-01-01'")
-    _, log = ended(station, f"{source.dag}.resume", "success", table=table)
-    assert f"{table} is followed again from" in log
+    run_id = approved(station, f"{source.dag}.resume", "resume", table=table)
+    station.wait(
+        "the log says so",
+        lambda: f"{table} is followed again from" in station.task_log(f"{source.dag}.resume", run_id, "resume"),
+    )
     cursor = source.cursor(DRAIN)
     assert cursor is not None
     assert cursor.quarantine[-1].released_by.startswith(f"airflow {source.dag}.resume ")
+    assert cursor.quarantine[-1].released_by.endswith("approved by admin")
     ended(station, source.dag, "success")
     assert source.differences() == []
     before = source.state_hashes()
     _, log = ended(station, f"{source.dag}.resume", "failed", table=table)
     assert log.index("ConfigError: ") < log.index("Task failed with exception")
     assert source.state_hashes() == before
+
+
+def test_a_schema_change_is_answered_by_a_form(station: AirflowStandalone, make_source: Callable[..., AirflowSource]):
+    """A table that does not wait is refused, and the log lists what waits; the answer names its run. No server is asked."""
+    source = make_source(schema_changes={"truncate": "ask"})
+    store, dag = open_store(source.config.store), f"{source.dag}.answer"
+    keep_question(store, source.name, TableName(source.name, "orders"))
+    station.wait_for_dag(dag)
+    with pytest.raises(httpx.HTTPStatusError) as refused:
+        station.trigger(dag, table=f"{source.name}.orders", answer="drop")
+    assert refused.value.response.status_code == httpx.codes.BAD_REQUEST
+    _, log = ended(station, dag, "failed", table=f"{source.name}.colours", answer="keep")
+    assert log.index("ConfigError: ") < log.index("Task failed with exception")
+    assert f"These wait: {source.name}.orders at binlog.000003:120 (truncate: follow or keep)" in log
+    run_id, log = ended(station, dag, "success", table=f"{source.name}.orders", answer="keep")
+    assert f"{source.name}.orders: keep is the answer to truncate" in log
+    (asked,) = open_questions(store, source.name)
+    assert asked.answer is not None
+    assert asked.answer.by.startswith(f"airflow {dag} {run_id} answer ")

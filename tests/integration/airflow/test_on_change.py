@@ -5,16 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import pytest
-
 from cdc_lib.config import credentials_from_environment
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.mysql.server_facts import binlog_end_of
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource
 from tests.harness.servers import MySqlServer
-
-pytestmark = pytest.mark.timeout(600)
 
 Make = Callable[..., AirflowSource]
 SETTLED = {"success", "failed"}
@@ -38,10 +34,10 @@ def test_a_change_at_the_source_starts_a_run(station: AirflowStandalone, make_so
     """Nothing is scheduled or triggered by hand. After the last change, no further run begins."""
     source = make_source(schedule="on_change")
     source.sql("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(40))", "INSERT INTO orders VALUES (1, 'bell')")
-    station.wait("the first run is over", lambda: is_even(station, source), seconds=300)
+    station.wait("the first run is over", lambda: is_even(station, source))
     assert source.differences() == []
     source.sql("INSERT INTO orders VALUES (2, 'lamp')", "UPDATE orders SET item = 'horn' WHERE id = 1")
-    station.wait("the second run is over", lambda: is_even(station, source), seconds=300)
+    station.wait("the second run is over", lambda: is_even(station, source))
     assert source.differences() == []
     assert kinds(station, source) == {("asset_triggered", "success")}
     before = len(station.dag_runs(source.dag))
@@ -56,9 +52,9 @@ def test_a_source_that_cannot_be_reached_fails_a_run_and_is_read_when_it_answers
     server = {"host": mysql_server.host, "port": mysql_server.port, "user": mysql_server.cdc_user}
     source = make_source(schedule="on_change", server={**server, "password_env": "CDC_NO_SUCH_PASSWORD"})
     source.sql("CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
-    station.wait("a run has failed", lambda: ("asset_triggered", "failed") in kinds(station, source), seconds=300)
+    station.wait("a run has failed", lambda: ("asset_triggered", "failed") in kinds(station, source))
     run = station.dag_runs(source.dag)[0]
     assert "CDC_NO_SUCH_PASSWORD" in station.task_log(source.dag, run["dag_run_id"], "plan")
     source.write(server={**server, "password_env": PASSWORD_VARIABLE})
-    station.wait("the lake has the row", lambda: is_even(station, source), seconds=300)
+    station.wait("the lake has the row", lambda: is_even(station, source))
     assert source.differences() == []

@@ -5,12 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-import pytest
-
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import AirflowSource
-
-pytestmark = pytest.mark.timeout(900)
 
 
 class Customers(threading.Thread):
@@ -63,7 +59,7 @@ def test_scheduled_runs_merge_a_busy_source_into_the_lake(
         assert all(run["state"] != "failed" for run in runs), runs
         return [run["dag_run_id"] for run in runs if run["state"] == "success"]
 
-    station.wait("two scheduled runs", lambda: len(done("scheduled")) >= 2, 400)
+    station.wait("two scheduled runs", lambda: len(done("scheduled")) >= 2)
     customers.stop()
     last = station.trigger(source.dag)
     assert station.wait_for_run(source.dag, last)["state"] == "success"

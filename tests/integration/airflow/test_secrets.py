@@ -23,8 +23,6 @@ from tests.harness.process_watch import ProcessWatch
 from tests.harness.servers import MySqlServer
 from tests.harness.servers.process import free_port
 
-pytestmark = pytest.mark.timeout(900)
-
 USER = "canary"
 LOG_IN, KEYS, HASHES, WRONG = "canary_source", "canary_store", "canary_hashes", "canary_wrong"
 PAGE = ("", "/windows", "/tables", "/cuts", "/moves", "/history", "/actions")
@@ -133,7 +131,7 @@ def run(air: AirflowStandalone, dag: str, wanted: str, **params: object) -> None
     air.wait_for_dag(dag)
     air.unpause(dag)
     run_id = air.trigger(dag, **params)
-    state = air.wait_for_run(dag, run_id, 400)["state"]
+    state = air.wait_for_run(dag, run_id)["state"]
     failed = [one for one in air.tasks(dag, run_id) if one["state"] == "failed"]
     assert state == wanted, [
         air.task_log(dag, run_id, one["task_id"], one["try_number"], one["map_index"]) for one in failed

@@ -1,20 +1,13 @@
-"""The commands that need a server, against a real one; the merge is real Spark."""
+"""The commands that need a server, against a real one; those of a whole run are in tests/integration/spark/test_whole_run.py."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
-
-ROOT = Path(__file__).parents[3]
 
 SOURCE = """
 server: {{host: {server.host}, port: {server.port}, user: {server.cdc_user}, password_env: CLI_TEST_PASSWORD}}
@@ -136,56 +129,6 @@ def test_a_wrong_password_is_reported_without_showing_it(cdc, monkeypatch):
     text = cdc("step", "plan", "orders", code=1)
     assert "hunter2" not in text
     assert "Traceback" not in text
-
-
-def run_cdc(sources, *arguments):
-    """Call ``cdc`` in a process of its own, as people do."""
-    command = [sys.executable, "-m", "cdc_lib.cli", "--sources", str(sources), *arguments]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-
-
-def test_a_whole_run_brings_the_rows_into_the_lake_and_the_next_one_their_changes(
-    cdc, sources, mysql_server, database_of_orders
-):
-    """Plan, drain, ack, merge, ack; read back without Spark."""
-    first = run_cdc(sources, "run", "orders")
-    assert first.returncode == 0, first.stdout + first.stderr
-    assert "[5/5] ack lake" in first.stdout
-    rows = cdc("lake", "preview", "orders", f"{database_of_orders}.orders")
-    assert "tea" in rows
-    assert "3 rows" in rows
-    mysql_server.execute("UPDATE orders SET what = 'juice' WHERE id = 2", database=database_of_orders)
-    mysql_server.execute("DELETE FROM orders WHERE id = 1", database=database_of_orders)
-    for _ in range(2):  # the windows read while the snapshot ran may come first
-        again = run_cdc(sources, "run", "orders")
-        assert again.returncode == 0, again.stdout + again.stderr
-    rows = cdc("lake", "preview", "orders", f"{database_of_orders}.orders")
-    assert "juice" in rows
-    assert "tea" not in rows
-    assert "2 rows" in rows
-    (table,) = json.loads(cdc("lake", "tables", "orders", "--json"))
-    assert (table["tables"], table["mode"], table["key"], table["rows"]) == (
-        [f"{database_of_orders}.orders"], "mirror", ["id"], 2,
-    )  # fmt: skip
-    columns = json.loads(cdc("lake", "schema", "orders", f"{database_of_orders}.orders", "--json"))
-    assert [one["name"] for one in columns if one["is_key"]] == ["id"]
-    (cut,) = json.loads(cdc("lake", "cuts", "orders", "--limit", "1", "--json"))
-    assert cut["position"] == cursors(cdc)["lake"]["position"]
-    batches = json.loads(cdc("batches", "list", "orders", "--json"))
-    assert {one["status"] for one in batches} == {"acked"}
-    assert sum(one["rows"] for one in batches) >= 2
-    (status,) = json.loads(cdc("status", "orders", "--json"))
-    assert status["error"] is None
-    assert status["last_cut"]["tables"][0]["table"] == f"{database_of_orders}.orders"
-    assert "orders" in cdc("status")
-    families = text_string_to_metric_families(cdc("metrics", "orders"))
-    figures = {(one.name, one.labels.get("op")): one.value for family in families for one in family.samples}
-    rows_merged = [figures["cdc_rows_merged_total", op] for op in "cudr"]
-    assert rows_merged == [0, 1, 1, 3]
-    assert figures["cdc_lag_seconds", None] == 0
-    assert figures["cdc_last_merge_seconds", None] > 0
-    assert figures["cdc_merge_seconds_total", None] >= figures["cdc_last_merge_seconds", None]
 
 
 def test_a_quarantined_table_is_listed_and_resumed(cdc, sources, mysql_server, mysql_database):

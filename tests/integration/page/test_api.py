@@ -16,8 +16,6 @@ from cdc_lib.model.table_name import TableName
 from tests.harness.api_server import ApiServer
 from tests.harness.page_source import PageSource
 
-pytestmark = pytest.mark.timeout(300)
-
 Make = Callable[..., PageSource]
 
 RESOURCES = ("", "/windows", "/tables", "/cuts", "/moves", "/history", "/actions")
@@ -142,6 +140,7 @@ CONF: dict[str, dict[str, Any]] = {
     "backfill": {"tables": ["shop.orders"]},
     "snapshot": {"tables": ["shop.orders"], "where": "name <> 'it''s' -- <b>", "why": "a test"},
     "resume": {"table": "shop.`a``b<script>`"},
+    "answer": {"table": "shop.`a``b<script>`", "answer": "keep", "position": "binlog.000003:120"},
     "rewind": {"position": "binlog.000001:4", "move": False},
 }
 """What the page asks for with each kind of run."""
@@ -169,6 +168,7 @@ def test_a_run_that_its_form_refuses_is_not_made(server: ApiServer, shop: PageSo
     wrong = {
         "snapshot": ({"tables": []}, "tables"),
         "resume": ({"table": ""}, "table"),
+        "answer": ({"table": "shop.orders", "answer": "drop"}, "answer"),
         "rewind": ({"move": "yes"}, "move"),
     }
     with server.as_user("op") as client:

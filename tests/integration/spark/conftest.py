@@ -27,18 +27,18 @@ ON_BOTH_KINDS = {
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow cases, and ignore the warnings of sockets that pyspark leaves to the garbage collector."""
+    """Mark cases that do not run by default, and ignore the warnings of sockets that pyspark leaves to the garbage collector."""
     mine = [item for item in items if item.path.is_relative_to(HERE)]
     for item in mine:
         item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
-    for item in _slow_cases(mine):
-        item.add_marker(pytest.mark.slow)
+    for item, marker in _other_cases(mine):
+        item.add_marker(marker)
 
 
-def _slow_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+def _other_cases(items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.MarkDecorator]]:
     """Yield all cases of each test but the first on MySQL or the last on MariaDB, which also differ in other parameters.
 
-    Every case would take Spark an hour; ``-m slow`` runs the others. Of :data:`ON_BOTH_KINDS` it is one case on each flavor.
+    Every case would take Spark an hour. Of :data:`ON_BOTH_KINDS` one case on each flavor runs by default.
     """
     cases: dict[tuple[Path, str], dict[str, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
@@ -46,10 +46,9 @@ def _slow_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
         if flavor is not None:
             cases[item.path, item.name.partition("[")[0]][flavor].append(item)
     for number, ((path, _), by_flavor) in enumerate(cases.items()):
-        yield from by_flavor["mysql"][1:]
-        yield from by_flavor["mariadb"][:-1]
+        yield from ((item, pytest.mark.slow) for item in (*by_flavor["mysql"][1:], *by_flavor["mariadb"][:-1]))
         if path.name not in ON_BOTH_KINDS and len(by_flavor) > 1:
-            yield from by_flavor["mysql"][:1] if number % 2 else by_flavor["mariadb"][-1:]
+            yield (by_flavor["mysql"][0] if number % 2 else by_flavor["mariadb"][-1]), pytest.mark.other_kind
 
 
 @pytest.fixture(autouse=True)

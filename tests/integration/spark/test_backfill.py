@@ -110,9 +110,6 @@ class Shop:
         return found
 
 
-pytestmark = pytest.mark.timeout(600)
-
-
 @pytest.fixture
 def shop(mysql_server, tmp_path, lake):
     shop = Shop(mysql_server, tmp_path, lake, reselect={"mode": "never"}, raw_archive=True)

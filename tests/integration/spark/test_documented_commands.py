@@ -15,7 +15,6 @@ from tests.harness.pages import ROOT, blocks, shell_lines
 from tests.harness.replication import replicated
 from tests.harness.shop import Shop, command_line, over_the_running_spark
 
-pytestmark = pytest.mark.timeout(600)
 GUIDES = ("snapshots", "verify-repair", "backfill", "consumers", "maintenance", "monitoring", "reading", "failover")
 """Guides with commands, in the order of their run; the failover is last, because it leaves the first server."""
 NOT_HERE = (

@@ -23,8 +23,6 @@ from tests.harness.merging import drain_all
 from tests.harness.quarantine import BAD_TEXT
 from tests.harness.replication import KINDS, replicated
 
-pytestmark = pytest.mark.timeout(300)
-
 INTERVAL = 1
 """Seconds to go back where no GTIDs tell the place."""
 

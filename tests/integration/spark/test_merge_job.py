@@ -46,7 +46,7 @@ class Job:
 
     def run(self, plan):
         with self.start(plan) as process:
-            said, _ = process.communicate(timeout=240)
+            said, _ = process.communicate(timeout=900)
         assert process.returncode == 0, said
         return said
 
@@ -185,7 +185,7 @@ def test_the_command_merges_what_the_lake_cursor_has_in_flight(tmp_path):
 
     def command(name):
         line = [sys.executable, "-m", "spark_jobs.merge", "--source-dir", str(tmp_path), "--config", name]
-        done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+        done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
         return done.returncode, done.stdout + done.stderr
 
     code, said = command("shop")

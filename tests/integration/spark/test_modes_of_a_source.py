@@ -19,8 +19,6 @@ from tests.harness.verify import Compared
 TABLES = {"s": "soft_delete", "h": "scd2", "l": "append"}
 STEPS = 18
 
-pytestmark = pytest.mark.timeout(900)  # many merges
-
 
 @dataclass(frozen=True)
 class Moment:

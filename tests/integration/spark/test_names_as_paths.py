@@ -58,7 +58,6 @@ def victim(mysql_server, mysql_database):
     mysql_server.execute(f"DROP DATABASE {name}")
 
 
-@pytest.mark.timeout(900)
 def test_tables_of_any_name_are_separate_in_snapshot_merge_maintenance_and_verify(
     mysql_server, mysql_database, victim, tmp_path, lake
 ):

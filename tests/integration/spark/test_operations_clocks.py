@@ -17,7 +17,6 @@ from tests.harness.servers.skew import can_be_wrong, wrong_clock
 from tests.harness.shop import Shop, on_the_page
 
 HOURS = 3600
-pytestmark = pytest.mark.timeout(600)
 needs_compiler = pytest.mark.skipif(not can_be_wrong(), reason="there is no C compiler")
 
 

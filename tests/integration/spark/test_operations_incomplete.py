@@ -13,7 +13,7 @@ from tests.harness.replication import replicated, server_of
 from tests.harness.shop import ROWS, Shop, on_the_page, over_the_running_spark
 from tests.harness.torn_files import cut
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 FALLBACK = 60
 """Seconds that a failover without GTIDs goes back by default."""
 

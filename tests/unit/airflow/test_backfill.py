@@ -49,7 +49,9 @@ def test_a_run_merges_its_logical_date_or_the_given_period(
 ):
     """A run by hand has no date, and takes all that is stored."""
     called: list[tuple[str, ...]] = []
-    monkeypatch.setattr(SparkJobOperator, "run_job", lambda _self, *arguments, **_more: called.append(arguments))
+    monkeypatch.setattr(
+        SparkJobOperator, "run_job", lambda _self, _context, *arguments, **_more: called.append(arguments)
+    )
     run = SimpleNamespace(data_interval_start=start, data_interval_end=NEXT)
     task = BackfillOperator(
         task_id="backfill",
@@ -60,4 +62,4 @@ def test_a_run_merges_its_logical_date_or_the_given_period(
         **given,
     )
     task.execute({"dag_run": run})
-    assert called == [("spark_jobs.backfill", *times, "--into", "copy", "--copy-suffix", "_b", "--", "shop.*")]
+    assert called == [("backfill", *times, "--into", "copy", "--copy-suffix", "_b", "--", "shop.*")]

@@ -21,7 +21,7 @@ from cdc_lib.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAVY = ("boto3", "cdc_lib.pipeline", "numba", "pandas", "pyarrow", "pymysql", "pymysqlreplication", "pyspark")
-KINDS = ("", ".backfill", ".resume", ".rewind", ".snapshot", ".verify")
+KINDS = ("", ".answer", ".backfill", ".resume", ".rewind", ".snapshot", ".verify")
 BOTH = [f"cdc_{source}{kind}" for source in ("shop", "stock") for kind in KINDS]
 CHAIN = ["plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake", "seal_days"]
 

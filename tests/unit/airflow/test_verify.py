@@ -48,9 +48,8 @@ def test_drift_fails_the_task_and_names_the_table(sources: Path, monkeypatch: py
     one = TableReport("shop.orders", "lake.shop.orders", source_rows=9, missing=missing, in_flight=1, position=position)
     other = TableReport("shop.empty", "lake.shop.empty", skipped="it is quarantined")
 
-    def run_job(_self, _module, _option, file, *_arguments, **_more):
-        Path(file).write_bytes(documents.dump(Report("shop", 1, position, "", AT, AT, (one, other))))
-        return 3 if missing else 0
+    def run_job(_self, _context, _job, *_arguments, **_more):
+        return documents.dump(Report("shop", 1, position, "", AT, AT, (one, other))).decode()
 
     monkeypatch.setattr(SparkJobOperator, "run_job", run_job)
     monkeypatch.setenv("CDC_TEST_PASSWORD", "secret")
@@ -75,14 +74,13 @@ def test_a_repair_of_many_rows_waits_for_a_person(
     jobs: list[bool] = []
     questions: list[str] = []
 
-    def run_job(_self, _module, _option, file, *arguments, **_more):
+    def run_job(_self, _context, _job, *arguments, **_more):
         jobs.append("--repair" in arguments)
         missing = 0 if jobs[-1] else wrong
         one = TableReport(
             "shop.orders", "lake.shop.orders", missing=missing, repaired=wrong - missing, position=position
         )
-        Path(file).write_bytes(documents.dump(Report("shop", 1, position, "", AT, AT, (one,))))
-        return 3 if missing else 0
+        return documents.dump(Report("shop", 1, position, "", AT, AT, (one,))).decode()
 
     monkeypatch.setattr(SparkJobOperator, "run_job", run_job)
     monkeypatch.setattr("cdc_airflow.approvals.upsert_hitl_detail", lambda **given: questions.append(given["subject"]))

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from cdc_lib.cli import spark
+from cdc_lib.cli import job
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.store.cursors import ObjectCursorStore
@@ -94,10 +94,10 @@ def test_a_dry_run_says_which_table_would_be_refused_for_rows_of_two_primary_key
 def test_the_job_gets_the_options(cdc, store, monkeypatch):
     """Patterns of tables come last, after two dashes."""
     called = []
-    monkeypatch.setattr(spark, "run_job", lambda module, _config, *options: called.append((module, *options)))
+    monkeypatch.setattr(job, "run_job", lambda module, _config, *options: called.append((module, *options)))
     assert cdc("backfill", "shop", "shop.*", "--since", "2026-01-01T00:00:00Z", "--into", "copy").exit_code == 0
     side = ("--into", "copy", "--copy-suffix", "__backfill")
-    assert called == [("spark_jobs.backfill", "--since", "2026-01-01T00:00:00Z", *side, "--", "shop.*")]
+    assert called == [("backfill", "--since", "2026-01-01T00:00:00Z", *side, "--", "shop.*")]
 
 
 @pytest.mark.parametrize(

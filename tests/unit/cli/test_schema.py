@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import pytest
 
 from cdc_lib.config import load_source
-from cdc_lib.errors import CdcError
-from cdc_lib.merge.stopped_change import StoppedChange
-from cdc_lib.model.failed_table import Stopped, StoppedTable
-from cdc_lib.model.position import Position
 from cdc_lib.model.table_name import TableName
-from cdc_lib.store.failed_tables import keep_stopped
 from cdc_lib.store.objects.local import LocalStore
+from tests.harness.schema_questions import ASKED_AT as AT
+from tests.harness.schema_questions import keep_question
 
 ORDERS = TableName("shop", "orders")
-AT = Position("binlog.000003", 120)
 
 
 @pytest.fixture
@@ -28,10 +23,7 @@ def asked(tmp_path, sources):
     store = LocalStore(tmp_path / "store")
 
     def _asked(kind="truncate", position=AT):
-        error: CdcError = StoppedChange(ORDERS, kind, 1, position, f"ran TRUNCATE at {position}").asked()
-        error.fill(source="shop")
-        tables = (StoppedTable.by(error, (ORDERS,), "lake.shop.orders"),)
-        keep_stopped(store, Stopped("shop", "m1", datetime(2026, 11, 1, tzinfo=UTC), tables))
+        keep_question(store, "shop", ORDERS, kind, position)
 
     return _asked
 
@@ -56,7 +48,7 @@ def test_the_status_names_the_question_and_the_command_that_answers(cdc, asked):
     asked()
     shown = cdc("status", "shop").stdout
     assert f"the source ran TRUNCATE at {AT}, and the table waits for an answer (schema_changes.truncate: ask)" in shown
-    assert "cdc schema answer shop shop.orders follow|keep" in shown
+    assert "cdc schema answer shop shop.orders follow|keep; in Airflow, run the DAG cdc_shop.answer" in shown
 
 
 def test_an_answer_without_its_question_is_refused(cdc, asked, sources):
@@ -69,7 +61,9 @@ def test_an_answer_without_its_question_is_refused(cdc, asked, sources):
         return result.stderr
 
     assert "shop.other does not wait for an answer" in refused("shop.other", "keep")
-    assert f"These wait: shop.orders at {AT}" in refused("shop.orders", "keep", "--position", "binlog.000003:4")
+    assert f"These wait: shop.orders at {AT} (truncate: follow or keep)" in refused(
+        "shop.orders", "keep", "--position", "binlog.000003:4"
+    )
     assert cdc("schema", "answer", "shop", "shop.orders", "keep", "--position", AT).exit_code == 0
     assert cdc("schema", "answer", "shop", "shop.orders", "keep", "--json").exit_code == 0
     assert "has answered keep" in refused("shop.orders", "follow")

@@ -6,9 +6,12 @@ import time
 
 import pytest
 
-from cdc_lib.cli import spark
+from cdc_lib.cli import job as cli_job
+from cdc_lib.cli.job import run
+from cdc_lib.config import Loaded
 from cdc_lib.errors import ConfigError, MergeConflict, MergeError, dump_error, load_error
 from spark_jobs import job
+from tests.harness.lake import lake_config
 
 
 def python(code):
@@ -18,20 +21,20 @@ def python(code):
 
 def test_a_job_that_succeeds_raises_no_error():
     """No output of ours, no error."""
-    spark.run(python("pass"))
+    run(python("pass"))
 
 
 def test_a_job_that_fails_is_an_error_with_its_code():
     """Its output explains the failure."""
     with pytest.raises(MergeError, match="ended with code 3") as caught:
-        spark.run(python("import sys; sys.exit(3)"))
+        run(python("import sys; sys.exit(3)"))
     assert not caught.value.retryable
 
 
 def test_a_job_that_a_signal_ended_may_succeed_next_time():
     """Memory may have been short."""
     with pytest.raises(MergeConflict, match="signal 9") as caught:
-        spark.run(python("import os; os.kill(os.getpid(), 9)"))
+        run(python("import os; os.kill(os.getpid(), 9)"))
     assert caught.value.retryable
 
 
@@ -47,7 +50,7 @@ def test_the_error_of_a_job_is_raised_again(error, tmp_path):
     error_file = tmp_path / "error.json"
     error_file.write_bytes(dump_error(error))
     with pytest.raises(type(error)) as caught:
-        spark.run(python("import sys; sys.exit(75)"), error_file=error_file)
+        run(python("import sys; sys.exit(75)"), error_file=error_file)
     assert (str(caught.value), caught.value.hint, caught.value.context) == (str(error), error.hint, error.context)
 
 
@@ -88,14 +91,15 @@ def test_an_interrupted_command_leaves_no_job_running(monkeypatch):
     monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        spark.run(python("import time; time.sleep(60)"))
+        run(python("import time; time.sleep(60)"))
     assert started[0].poll() is not None
     assert time.monotonic() - began < 20
 
 
 def test_a_missing_spark_is_reported_with_its_install_command(monkeypatch, tmp_path):
     """The library itself works without it."""
-    monkeypatch.setattr(spark.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(cli_job.importlib.util, "find_spec", lambda _: None)
+    loaded = Loaded("shop", tmp_path / "shop.yaml", config=lake_config(tmp_path))
     with pytest.raises(ConfigError, match="pyspark") as caught:
-        spark.run_job("spark_jobs.merge", tmp_path / "shop.yaml")
+        cli_job.run_job("merge", loaded)
     assert caught.value.hint == 'pip install "lakecdc[spark]"'

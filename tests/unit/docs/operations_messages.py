@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 FOLLOWED_ELSEWHERE = {
+    "the Spark server cannot change … while it runs": "tests/integration/spark/test_spark_server.py::test_a_setting_that_only_the_servers_start_can_have_is_refused",
+    "the Spark server does not answer: …": "tests/integration/spark/test_spark_server.py::test_a_server_that_is_killed_and_started_again_loses_nothing",
+    "the Spark server does not know the job: …": "tests/integration/spark/test_spark_server.py::test_a_server_that_is_killed_and_started_again_loses_nothing",
+    "the job was cancelled on the Spark server": "tests/integration/spark/test_spark_server.py::test_a_killed_process_of_a_job_leaves_the_server_and_other_jobs_alone",
     "XA transactions are in use at the server, and this user may not see which are prepared": "tests/integration/plan/test_begin_xa.py::test_the_error_of_a_user_without_xa_privilege_names_the_grant",
     "XA transactions are prepared, and their rows would be missed here when they are committed: …": "tests/integration/plan/test_begin_xa.py::test_a_source_does_not_begin_while_a_transaction_stays_prepared",
     "a table cannot be read at the moment: …": "tests/integration/drain/test_unreadable_tables.py::test_a_locked_table_is_named_and_retried",
@@ -37,6 +41,14 @@ FOLLOWED_ELSEWHERE = {
 """The message of each row, and the test that causes it and does what the row says, to equal tables or to what the row promises."""
 
 CAUSED_ONLY = {
+    "the Spark server refuses the request: …": (
+        "tests/integration/spark/test_spark_server.py::test_a_request_without_the_token_is_refused",
+        "The other tests of that file send the token.",
+    ),
+    "what answers at merge.spark_server.url is no Spark server of this version": (
+        "tests/integration/spark/test_spark_server.py::test_an_address_of_something_else_is_refused",
+        "The other tests of that file name the right address.",
+    ),
     "tables that share a lake table have different layouts: …": (
         "tests/unit/lake/test_layout.py::test_tables_that_share_a_lake_table_have_one_layout",
         "The error is made from a source file alone; a correct file is merged by test_layouts.py.",
@@ -63,7 +75,7 @@ CAUSED_ONLY = {
     ),
     "could not …: no keys for the storage: …": (
         "tests/unit/spark/test_faults.py::test_missing_keys_of_executors_have_a_hint",
-        "It needs executors of a cluster whose environment lacks the keys; no test starts a cluster.",
+        "It needs a machine without keys and without a role, and a source file that names none.",
     ),
     "source and lake differ: …": (
         "tests/integration/airflow/test_tasks.py::test_the_verify_dag_runs_separately_and_fails_for_wrong_rows",

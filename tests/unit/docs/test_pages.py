@@ -85,7 +85,7 @@ def test_the_command_page_has_every_command(generated):
     assert {"step ack lake", "cursor show", "quarantine list", "batches replay", "lake cuts", "consumers drop"} <= {
         *paths
     }
-    assert all(f"\ncdc {path} shop" in page for path in paths)  # an example
+    assert [path for path in paths if not re.search(rf"\ncdc {path}( shop|\n)", page)] == []  # an example
 
 
 def test_the_page_of_errors_has_every_class_with_its_code(generated):

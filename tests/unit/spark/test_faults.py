@@ -31,7 +31,7 @@ def test_java_errors_are_translated_to_the_error_tree(text, kind):
 def test_missing_keys_of_executors_have_a_hint():
     """A retry does not help."""
     text = "SdkClientException: Unable to load credentials from any of the providers in the chain"
-    assert "AWS_ACCESS_KEY_ID" in fault_of(AnalysisException(text), "merge", "shop.orders").hint
+    assert "store.access_key_env" in fault_of(AnalysisException(text), "merge", "shop.orders").hint
 
 
 def test_failures_of_several_tables_are_retryable_only_if_all_are():

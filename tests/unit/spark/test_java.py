@@ -32,7 +32,8 @@ QUICK = ("-XX:TieredStopAtLevel=1", CODE_CACHE)
 )
 def test_java_options_depend_on_rows_and_memory(settings: dict[str, Any], rows: int, options: list[str]):
     """Many rows need the optimizing compiler, a large heap a parallel collector, and a cluster has its own settings."""
-    assert java_options(MergeConfig(**settings), rows) == options
+    merge = MergeConfig(**settings)
+    assert java_options(merge.spark_master, merge.driver_memory, rows) == options
 
 
 def test_java_uses_the_archive_of_its_class_path_if_it_exists(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

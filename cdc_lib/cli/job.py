@@ -1,15 +1,20 @@
-"""Runs Spark jobs in a separate process: the library never imports Spark."""
+"""Runs Spark jobs: in a process of their own, or on the source's Spark server. The library never imports Spark."""
 
 from __future__ import annotations
 
 import importlib.util
+import secrets
 import subprocess
 import sys
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
+from cdc_lib.cli.context import config_of
+from cdc_lib.config import Loaded, SourceConfig
 from cdc_lib.errors import ConfigError, MergeConflict, MergeError, load_error
+from cdc_lib.jobs.client import SparkServer, job_request, raise_for
+from cdc_lib.jobs.request import JobName
 
 DRIFT = 3
 """Exit code of a comparison with differences."""
@@ -18,29 +23,63 @@ PATIENCE = 30
 """Seconds that a job has for closing its Spark session after a stop signal."""
 
 
-def run_job(module: str, config: Path, *arguments: str, good: Collection[int] = (0,), to_stderr: bool = False) -> None:
-    """Run a job for one source file on the same output streams; its error is raised here, and printed once.
+def run_job(
+    job: JobName,
+    loaded: Loaded,
+    *arguments: str,
+    good: Collection[int] = (0,),
+    to_stderr: bool = False,
+    report: Path | None = None,
+) -> None:
+    """Run a job for one source; its output goes to this process's streams, and its error is raised here, to be printed once.
 
     Args:
-        module: a module of ``spark_jobs``.
-        config: the source file.
+        job: which one.
+        loaded: the source.
         arguments: further arguments.
         good: exit codes that are not failures.
         to_stderr: whether its output goes to the error stream.
+        report: where its report is written.
 
     Raises:
         ConfigError: Spark or the jobs are not installed.
+        SparkUnavailable: the Spark server does not answer.
         CdcError: the error of the job.
         MergeError: the job failed without an error document.
     """
+    config = config_of(loaded)
+    if config.merge.spark_server is not None:
+        _on_server(config, job, *arguments, good=good, to_stderr=to_stderr, report=report)
+        return
     for needed in ("pyspark", "spark_jobs"):
         if importlib.util.find_spec(needed) is None:
             hint = 'pip install "lakecdc[spark]"'
-            raise ConfigError(f"{module} needs {needed}, which is not installed", hint=hint)
+            raise ConfigError(f"the Spark job {job} needs {needed}, which is not installed", hint=hint)
     with tempfile.TemporaryDirectory(prefix="cdc-job-") as folder:
         error_file = Path(folder) / "error.json"
-        command = [sys.executable, "-m", module, "--config", str(config), "--error", str(error_file), *arguments]
-        run(command, good, to_stderr=to_stderr, error_file=error_file)
+        command = [sys.executable, "-m", f"spark_jobs.{job}", "--config", str(loaded.path), "--error", str(error_file)]
+        command += ["--report", str(report)] if report is not None else []
+        run([*command, *arguments], good, to_stderr=to_stderr, error_file=error_file)
+
+
+def _on_server(
+    config: SourceConfig, job: JobName, *arguments: str, good: Collection[int], to_stderr: bool, report: Path | None
+) -> None:
+    """Run a job on the Spark server of a source, and cancel it when this process is interrupted."""
+    assert config.merge.spark_server is not None
+    server = SparkServer(config.merge.spark_server)
+    key = f"{config.source} {job} cdc {secrets.token_hex(8)}"  # each command is work of its own
+    request = job_request(config, job, *arguments, key=key, report=report is not None)
+    out = sys.stderr if to_stderr else sys.stdout
+    started = server.submit(request)
+    try:
+        ended = server.follow(started, lambda line: print(line, file=out, flush=True))
+    except BaseException:
+        server.cancel(started.id)
+        raise
+    if report is not None and ended.report is not None:
+        report.write_text(ended.report)
+    raise_for(ended, good)
 
 
 def run(

@@ -1,0 +1,1 @@
+"""``cdc spark``: the Spark server."""

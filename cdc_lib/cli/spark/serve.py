@@ -1,0 +1,67 @@
+"""``cdc spark serve``: one Spark for the jobs of many sources."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cdc_lib.errors import ConfigError
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+TOKEN = "CDC_SPARK_SERVER_TOKEN"
+"""Environment variable by which the server's process gets its token."""
+
+
+def serve(
+    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="TCP port.")] = 8998,
+    token_env: Annotated[
+        str, typer.Option("--token-env", metavar="NAME", help="Environment variable with the token that clients send.")
+    ] = "",
+    master: Annotated[
+        str, typer.Option("--master", help="Where Spark runs its tasks: local[*], spark://host:7077, yarn, k8s://...")
+    ] = "local[*]",
+    driver_memory: Annotated[str, typer.Option("--driver-memory", help="Memory of its Java process: 4g.")] = "4g",
+    slots: Annotated[int, typer.Option("--slots", min=1, max=256, help="Jobs that run at the same time.")] = 4,
+    ca: Annotated[
+        Path | None, typer.Option("--ca", help="PEM file of certificate authorities that Java trusts too.", exists=True)
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; may be repeated.")
+    ] = None,
+) -> None:
+    """Run the Spark jobs of many sources in one Spark that stays up: no job starts Java.
+
+    Sources name it under merge.spark_server: in their files. Each job is a process of its own, with a session of its own. The server may be
+    stopped and started at any time: the jobs that it ran are tried again.
+
+    Clients send the passwords that their jobs need. Other addresses than those of this machine need a token; TLS is a proxy's.
+
+    Example:
+        cdc spark serve
+        cdc spark serve --host 0.0.0.0 --token-env CDC_SPARK_TOKEN --master spark://master:7077
+    """
+    token = os.environ.get(token_env, "") if token_env else ""
+    if token_env and not token:
+        raise ConfigError(f"the environment variable {token_env} is not set", hint="It holds the token of --token-env.")
+    if host not in LOOPBACK and not token:
+        raise ConfigError(
+            f"--host {host} is reachable from other machines, and no token is set",
+            hint="Give --token-env the name of an environment variable with a token, or listen at 127.0.0.1.",
+        )
+    for needed, extra in {"pyspark": "spark", "spark_jobs": "spark", "fastapi": "serve", "uvicorn": "serve"}.items():
+        if importlib.util.find_spec(needed) is None:
+            raise ConfigError(
+                f"a Spark server needs {needed}, which is not installed", hint=f'pip install "lakecdc[{extra}]"'
+            )
+    command = [sys.executable, "-m", "spark_jobs.server", "--host", host, "--port", str(port), "--master", master]
+    command += ["--driver-memory", driver_memory, "--slots", str(slots)]
+    command += ["--ca", str(ca)] if ca is not None else []
+    command += [f"--conf={setting}" for setting in conf or ()]
+    os.execve(command[0], command, {**os.environ, TOKEN: token})  # noqa: S606 - signals reach the server itself

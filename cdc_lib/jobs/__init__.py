@@ -1,0 +1,1 @@
+"""Spark jobs on a Spark server: what is sent to it, and what it answers."""

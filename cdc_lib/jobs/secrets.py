@@ -1,0 +1,33 @@
+"""The secrets of a source that a job on another machine needs: those that the source file names as environment variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from cdc_lib.config.credentials import HANDED, HANDED_STORE
+from cdc_lib.config.source import SourceConfig
+
+AWS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+"""Keys that Amazon's clients read; they are sent if the source file names no keys of its own."""
+
+
+def secret_variables(config: SourceConfig) -> tuple[str, ...]:
+    """Return the names of the environment variables that may hold secrets of a source."""
+    store, server = config.store, config.server
+    named = (server.password_env, config.mask_key_env, store.access_key_env, store.secret_key_env)
+    own = tuple(name for name in named if name is not None)
+    return (*own, *HANDED, *HANDED_STORE, *AWS)
+
+
+def secrets_to_send(
+    config: SourceConfig, handed: Mapping[str, str], environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Return the variables that a job on a server gets.
+
+    Args:
+        config: the source.
+        handed: variables with secrets that only Airflow knows.
+        environ: the environment of this process.
+    """
+    return {name: environ[name] for name in secret_variables(config) if name in environ} | dict(handed)

@@ -1,0 +1,170 @@
+"""A job on a Spark server, seen from a task and from the triggerer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.log import mask_secret
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+from asgiref.sync import sync_to_async
+
+from cdc_airflow.hooks import CdcHook
+from cdc_lib.errors import SparkUnavailable
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from cdc_lib.jobs.client import SparkServer
+    from cdc_lib.jobs.request import JobName, JobStatus
+
+SOON = 20.0
+"""Seconds for which a task waits for its job before it is deferred: most merges end sooner, and a second process for the rest of
+a task costs more CPU than it saves."""
+
+LOOK = 2.0
+"""Seconds between two looks of the triggerer at a job."""
+
+SILENCE = 60.0
+"""Seconds for which a server may give the triggerer no answer."""
+
+
+class ServerJob:
+    """A job that runs on the Spark server of a source.
+
+    Args:
+        source_file: the source's YAML file.
+        job_id: of the job.
+        offset: where its output was read to.
+    """
+
+    def __init__(self, source_file: str, job_id: str, offset: int = 0) -> None:
+        self.id = job_id
+        self.offset = offset
+        self._server = server_of(source_file)
+
+    @classmethod
+    def submitted(
+        cls,
+        source_file: str,
+        context: Context,
+        job: JobName,
+        *arguments: str,
+        by: str,
+        handed: Mapping[str, str] | None,
+        report: bool,
+    ) -> ServerJob:
+        """Start a job, or take up the one that an earlier try of the task started.
+
+        Raises:
+            SparkUnavailable: the server does not answer.
+        """
+        from cdc_lib.jobs.client import job_request
+
+        ti = context["ti"]
+        key = f"airflow {ti.dag_id} {ti.run_id} {ti.task_id} {ti.map_index}"
+        config = CdcHook(source_file).config
+        request = job_request(config, job, *arguments, key=key, handed=handed, report=report, by=by)
+        for secret in request.secrets.values():
+            mask_secret(secret)
+        return cls(source_file, server_of(source_file).submit(request).id)
+
+    def ends_soon(self, log: Any) -> bool:
+        """Wait a little, log what the job prints, and return whether it has ended."""
+        until = time.monotonic() + SOON
+        while (left := until - time.monotonic()) > 0:
+            if self._look(log, left).has_ended:
+                return True
+        return False
+
+    def followed(self, log: Any, good: Collection[int]) -> str | None:
+        """Log what the job prints up to its end, and return its report.
+
+        Raises:
+            CdcError: the job's own.
+            SparkUnavailable: the server does not answer, or was restarted.
+        """
+        from cdc_lib.jobs.client import raise_for
+
+        job = self._server.follow(self._server.job(self.id, self.offset), lambda line: log.info("%s", line))
+        raise_for(job, good)
+        return job.report
+
+    def stop(self) -> None:
+        """End the job."""
+        self._server.cancel(self.id)
+
+    def _look(self, log: Any, wait: float) -> JobStatus:
+        job = self._server.job(self.id, self.offset, wait)
+        self.offset = job.offset
+        for line in job.lines:
+            log.info("%s", line)
+        return job
+
+
+class SparkJobTrigger(BaseTrigger):
+    """Waits for the end of a job on a Spark server; its log lines are shown in the task's log.
+
+    Args:
+        source_file: the source's YAML file.
+        job_id: of the job.
+        offset: where its output was read to.
+    """
+
+    def __init__(self, source_file: str, job_id: str, offset: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)  # type: ignore[no-untyped-call]
+        self.source_file = source_file
+        self.job_id = job_id
+        self.offset = offset
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class and its arguments."""
+        own = {"source_file": self.source_file, "job_id": self.job_id, "offset": self.offset}
+        return "cdc_airflow.server_job.SparkJobTrigger", own
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look at the job every few seconds; the task itself finds out how it ended."""
+        job = await sync_to_async(ServerJob, thread_sensitive=False)(self.source_file, self.job_id, self.offset)
+        look = sync_to_async(job._look, thread_sensitive=False)  # noqa: SLF001 - of this module
+        silent_since: float | None = None
+        while True:
+            try:
+                status = await look(self.log, 0)
+                silent_since = None
+            except SparkUnavailable as error:
+                silent_since = silent_since or time.monotonic()
+                self.log.warning("%s", error)
+                if time.monotonic() - silent_since > SILENCE:
+                    break
+            else:
+                if status.has_ended and not status.lines:
+                    break
+            await asyncio.sleep(LOOK)
+        yield TriggerEvent({"job": self.job_id, "offset": job.offset})  # type: ignore[no-untyped-call]
+
+    async def on_kill(self) -> None:
+        """End the job: a person ended its task."""
+        with suppress(SparkUnavailable):  # then it ended with its server
+            await sync_to_async(lambda: ServerJob(self.source_file, self.job_id).stop(), thread_sensitive=False)()
+
+
+def server_of(source_file: str) -> SparkServer:
+    """Return the Spark server of a source.
+
+    Raises:
+        ConfigError: the source file names none, or its token is not set.
+    """
+    from cdc_lib.errors import ConfigError
+    from cdc_lib.jobs.client import SparkServer
+
+    config = CdcHook(source_file).config
+    if config.merge.spark_server is None:
+        raise ConfigError(
+            "the source file no longer has merge.spark_server, on which this job runs",
+            hint="Clear the task: it then starts the job again.",
+            source=config.source,
+        )
+    return SparkServer(config.merge.spark_server)

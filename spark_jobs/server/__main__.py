@@ -1,0 +1,115 @@
+"""Runs jobs of many sources in one Spark: ``python -m spark_jobs.server --port 8998``; ``cdc spark serve`` starts it.
+
+It ends with SIGTERM or SIGINT, after the jobs that run were cancelled, and with exit status 1 when Java ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from cdc_lib.errors import CdcError, ConfigError
+from spark_jobs.runtime.gateway import start_java
+from spark_jobs.runtime.jars import jar_paths
+from spark_jobs.runtime.log_lines import say
+from spark_jobs.runtime.session import start_settings
+from spark_jobs.runtime.trust_store import trust_options
+from spark_jobs.server.app import make_app
+from spark_jobs.server.jobs import Jobs
+from spark_jobs.server.process import job_processes
+
+TOKEN = "CDC_SPARK_SERVER_TOKEN"
+"""Environment variable with the token, which the process takes from its environment before Java starts."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until a signal ends the process."""
+    options = _parser().parse_args(arguments)
+    token = os.environ.pop(TOKEN, "")
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        processes = job_processes()
+        with tempfile.TemporaryDirectory(prefix="cdc-spark-server-") as folder, _spark(options) as spark:
+            jobs = Jobs(spark, processes, options.slots, Path(folder))
+            say(
+                f"Spark {spark.version} on {spark.sparkContext.master} runs jobs at http://{options.host}:{options.port}"
+            )
+            try:
+                uvicorn.run(
+                    make_app(jobs, token),
+                    host=options.host,
+                    port=options.port,
+                    log_level="warning",
+                    server_header=False,
+                    timeout_graceful_shutdown=1,
+                )
+            finally:
+                jobs.close()
+    except CdcError as error:
+        say(f"{type(error).__name__}: {error}", sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m spark_jobs.server", description="Run Spark jobs of many sources.")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at")
+    parser.add_argument("--port", type=int, default=8998, help="TCP port")
+    parser.add_argument("--master", default="local[*]", help="where Spark runs its tasks")
+    parser.add_argument("--driver-memory", default="4g", help="memory of Java")
+    parser.add_argument("--slots", type=int, default=4, help="jobs that run at the same time")
+    parser.add_argument("--ca", type=Path, help="file with the certificates that Java trusts, beside the system's")
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark")
+    return parser
+
+
+@contextmanager
+def _spark(options: argparse.Namespace) -> Iterator[SparkSession]:
+    conf = _conf(options.conf)
+    jars = jar_paths(["iceberg", "sqlite", "s3"])
+    settings = start_settings(
+        options.master, options.driver_memory, jars, conf, java=(), always=trust_options(options.ca)
+    )
+    start_java(settings)
+    builder = SparkSession.builder.appName("cdc-spark-server")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    threading.Thread(target=_end_with_java, name="java", daemon=True).start()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _conf(settings: Sequence[str]) -> dict[str, str]:
+    for setting in settings:
+        if not re.match(r"spark\.[^=\s]+=", setting):
+            raise ConfigError(f"--conf {setting!r} is not a Spark setting", hint="Write spark.NAME=VALUE.")
+    return dict(setting.split("=", 1) for setting in settings)
+
+
+def _end_with_java() -> None:
+    """End this process when Java does: whoever started it starts it again, and the jobs are tried again."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - no public way to Java's process
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.wait()
+        say("Java has ended; see its output above", sys.stderr)
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

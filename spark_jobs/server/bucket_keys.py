@@ -1,0 +1,42 @@
+"""Which sources read a bucket with different keys.
+
+Hadoop keeps one open file system per bucket in a Java process, with the keys of the job that used it first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+
+class BucketKeys:
+    """Remembers the keys with which each bucket was used first; not thread-safe."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+
+    def are_others(self, config: Mapping[str, Any], secrets: Mapping[str, str]) -> bool:
+        """Whether a job uses its bucket with other keys or another endpoint than the first job that used it.
+
+        Args:
+            config: the values of its source file.
+            secrets: its environment variables.
+        """
+        store = config.get("store", {})
+        url = urlsplit(str(store.get("url", "")))
+        if url.scheme != "s3":
+            return False
+        used = [
+            store.get("endpoint_url"),
+            *(secrets.get(str(store.get(name))) for name in ("access_key_env", "secret_key_env")),
+            *(
+                value
+                for name, value in sorted(secrets.items())
+                if name.startswith(("AWS_", "CDC_HANDED_ACCESS", "CDC_HANDED_SECRET"))
+            ),
+        ]
+        digest = hashlib.sha256(json.dumps(used).encode()).hexdigest()
+        return self._first.setdefault(url.netloc, digest) != digest

@@ -1,0 +1,131 @@
+"""Merges on a Spark server that is warm, beside the same merge in a Java process of its own; and the server's memory over many merges."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import yaml
+
+from cdc_lib.config import load_source
+from cdc_lib.config.credentials import Credentials
+from cdc_lib.jobs.client import SparkServer, job_request, raise_for
+from cdc_lib.pipeline import Pipeline
+from tests.bench.report import Figure, spread
+from tests.bench.usage import measure
+from tests.harness.seeded_shop import source_settings
+from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
+from tests.harness.spark_server import RunningSparkServer
+
+DATABASE = "served"
+CHANGES = 50
+"""Changes of each table in each merge."""
+
+MERGES = 500
+
+SMALL = 20
+"""Tables of a merge."""
+
+WARM_UP = 10
+"""Merges that are not counted."""
+
+GOAL = 3.0
+"""Most seconds of a warm merge of 20 tables."""
+
+
+def server_merges(flavor: str, tables: int = SMALL, merges: int = MERGES) -> tuple[list[Figure], str]:
+    """Merge changes of small tables again and again; return the figures, and the server's version."""
+    with (
+        MySqlServer() if flavor == "mysql" else MariaDbServer() as server,
+        tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as folder,
+        RunningSparkServer(Path(folder)) as spark,
+    ):
+        os.environ["CDC_PASSWORD"] = server.cdc_password
+        rounds = _Rounds(server, Path(folder), spark, tables)
+        return [*_figures(rounds, spark, tables, merges)], f"{server.flavor} {server.version}"
+
+
+def _figures(rounds: _Rounds, spark: RunningSparkServer, tables: int, merges: int) -> Iterator[Figure]:
+    name = f"{tables} tables with {CHANGES} changes each"
+    cold = [rounds.cold() for _ in range(3)]
+    yield Figure(f"{name}, a Java process of its own: wall", median(cold), "s", spread=spread(cold))
+    for _ in range(WARM_UP):
+        rounds.on_server()
+    warm, heap = [], []
+    for _ in range(merges):
+        warm.append(rounds.on_server())
+        heap.append(spark.client.status().heap_mib)
+    tenth = max(1, merges // 10)
+    wall = median(warm)
+    compared = {"compared_to": "a Java process of its own", "ratio": round(wall / median(cold), 3)}
+    goal = {"goal": GOAL, "met": wall <= GOAL} if tables == SMALL else {}
+    yield Figure(f"{name}, on a Spark server: wall", wall, "s", spread=spread(warm), **compared, **goal)  # type: ignore[arg-type]
+    for what, part in (("first", slice(None, tenth)), ("last", slice(-tenth, None))):
+        yield Figure(f"{name}, on a Spark server: wall, {what} tenth of {merges} merges", median(warm[part]), "s")
+        yield Figure(f"Java's heap after garbage collection, {what} tenth of {merges} merges", min(heap[part]), "MiB")
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """Changes rows and merges them, in one of both ways."""
+
+    server: SqlServer
+    folder: Path
+    spark: RunningSparkServer
+    tables: int
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        self.server.execute(f"CREATE DATABASE {DATABASE}")
+        for table in range(self.tables):
+            self.server.execute(f"CREATE TABLE t{table} (id INT PRIMARY KEY, v VARCHAR(30))", database=DATABASE)
+        settings = source_settings(self.server, [f"{DATABASE}.*"], self.folder, start="latest")
+        for name, merge in (
+            ("cold", {"driver_memory": "1g"}),
+            ("warm", {"spark_server": {"url": self.spark.client.url}}),
+        ):
+            (self.folder / name).mkdir()
+            (self.folder / name / "bench.yaml").write_text(yaml.safe_dump({**settings, "merge": merge}))
+        self._pipeline().plan(by="bench")  # records where it starts
+
+    def cold(self) -> float:
+        """Merge in a new Java process; return the seconds."""
+        self._drain()
+        used, _ = measure([sys.executable, "-m", "spark_jobs.merge", "--config", str(self._file("cold"))])
+        self._pipeline().ack_lake(by="bench")
+        return used.wall
+
+    def on_server(self) -> float:
+        """Merge on the server; return the seconds of the job."""
+        self._drain()
+        config = load_source(self._file("warm"))
+        assert config.merge.spark_server is not None
+        client = SparkServer(config.merge.spark_server)
+        job = client.follow(client.submit(job_request(config, "merge", key=f"bench {self.number}")), lambda _: None)
+        raise_for(job)
+        self._pipeline().ack_lake(by="bench")
+        return job.seconds
+
+    def _drain(self) -> None:
+        self.number += 1
+        low = self.number * CHANGES // 2  # half of the keys are new
+        rows = ", ".join(f"({low + key}, 'value {self.number}')" for key in range(CHANGES))
+        for table in range(self.tables):
+            self.server.execute(f"REPLACE INTO t{table} VALUES {rows}", database=DATABASE)
+        pipeline = self._pipeline()
+        for unit in pipeline.plan(by="bench"):
+            pipeline.drain(unit)
+        pipeline.ack_drain(by="bench")
+        pipeline.plan_merge(by="bench")
+
+    def _pipeline(self) -> Pipeline:
+        login = Credentials(self.server.cdc_user, self.server.cdc_password)
+        return Pipeline.open(load_source(self._file("cold")), login)
+
+    def _file(self, way: str) -> Path:
+        return self.folder / way / "bench.yaml"

@@ -1,0 +1,86 @@
+"""A Spark server of its own process, as ``cdc spark serve`` starts it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from cdc_lib.config.work import SparkServerConfig
+from cdc_lib.errors import SparkUnavailable
+from cdc_lib.jobs.client import SparkServer
+from tests.harness.servers.process import free_port
+
+TOKEN = "CDC_TEST_SPARK_TOKEN"
+
+_PATIENCE = 180
+"""Seconds for the start of Java on a busy machine."""
+
+
+class RunningSparkServer:
+    """Starts a server in a block, and stops it at the end.
+
+    Args:
+        folder: for its output.
+        options: of ``cdc spark serve``.
+        token: what clients have to send; empty for none.
+    """
+
+    def __init__(self, folder: Path, *options: str, token: str = "") -> None:
+        self.port = free_port()
+        self.log = folder / "spark-server.log"
+        self._options = ("--master", "local[2]", "--driver-memory", "1g", *options)
+        self._token = token
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def config(self) -> SparkServerConfig:
+        """What a source file has under ``merge.spark_server``."""
+        return SparkServerConfig(url=f"http://127.0.0.1:{self.port}", token_env=TOKEN if self._token else None)
+
+    @property
+    def client(self) -> SparkServer:
+        """A client with the token."""
+        return SparkServer(self.config, {TOKEN: self._token})
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        command: Sequence[str] = [sys.executable, "-m", "cdc_lib.cli", "spark", "serve", "--port", str(self.port)]
+        command = [*command, *self._options, *(["--token-env", TOKEN] if self._token else [])]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, env={**os.environ, TOKEN: self._token}, stdout=log, stderr=subprocess.STDOUT
+            )
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self.client.status()
+            except SparkUnavailable:
+                assert self.process.poll() is None, self.log.read_text()
+                assert time.monotonic() < deadline, self.log.read_text()
+                time.sleep(0.2)
+            else:
+                return
+
+    def kill(self) -> None:
+        """End it without a warning, as a lack of memory does."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        """Stop it as an operator does."""
+        assert self.process is not None
+        self.process.terminate()
+        self.process.wait(60)

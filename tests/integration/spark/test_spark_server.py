@@ -1,0 +1,300 @@
+"""The Spark server: real jobs of real sources, over its own interface and by the commands of people."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from airflow.sdk.exceptions import TaskDeferred
+
+from cdc_airflow import server_job
+from cdc_airflow.merge import MergeOperator
+from cdc_airflow.server_job import SparkJobTrigger
+from cdc_airflow.verify import VerifyOperator
+from cdc_lib.config import load_source
+from cdc_lib.config.work import SparkServerConfig
+from cdc_lib.errors import ConfigError, MergeConflict, SparkUnavailable
+from cdc_lib.jobs.client import SparkServer, job_request, raise_for
+from tests.harness.seeded_shop import source_settings
+from tests.harness.servers import MySqlServer, S3Server
+from tests.harness.shop import command_line
+from tests.harness.spark_server import RunningSparkServer
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSparkServer]:
+    with RunningSparkServer(tmp_path_factory.mktemp("server"), "--slots", "2", token="t0ken") as server:
+        yield server
+
+
+class Source:
+    """A source with one table of three rows, whose file names the server.
+
+    Args:
+        server: of the table.
+        database: of the table.
+        folder: for everything else.
+        spark: runs the jobs.
+        **merge: settings of ``merge``.
+    """
+
+    def __init__(
+        self, server: MySqlServer, database: str, folder: Path, spark: RunningSparkServer, **merge: Any
+    ) -> None:
+        self.server, self.database, self.sources = server, database, folder / "sources"
+        self.sources.mkdir(parents=True)
+        self.file = self.sources / "shop.yaml"
+        merge = {"spark_server": spark.config.model_dump(exclude_none=True), **merge}
+        settings = source_settings(server, [f"{database}.*"], folder, merge=merge, verify={"wait": "0s"})
+        self.file.write_text(yaml.safe_dump(settings))
+        self.execute("CREATE TABLE IF NOT EXISTS orders (id INT PRIMARY KEY, v VARCHAR(20))")
+        self.execute("REPLACE INTO orders VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+
+    def execute(self, sql: str) -> None:
+        self.server.execute(sql, database=self.database)
+
+    def cdc(self, command: str, code: int = 0) -> str:
+        return command_line(self.sources, f"cdc {command}", code)
+
+    def verified(self) -> dict[str, Any]:
+        """Compare, and return the report; what the job prints comes before it."""
+        text = self.cdc("verify shop --json")
+        report: dict[str, Any] = json.loads(text[text.index("\n{") :])
+        return report
+
+
+@pytest.fixture(autouse=True)
+def _secrets(monkeypatch: pytest.MonkeyPatch, mysql_server: MySqlServer) -> None:
+    monkeypatch.setenv("CDC_PASSWORD", mysql_server.cdc_password)
+    monkeypatch.setenv("CDC_TEST_SPARK_TOKEN", "t0ken")
+
+
+@pytest.fixture
+def source(mysql_server: MySqlServer, mysql_database: str, tmp_path: Path, spark_server: RunningSparkServer) -> Source:
+    return Source(mysql_server, mysql_database, tmp_path, spark_server)
+
+
+def test_the_commands_of_people_run_their_jobs_on_the_server(source: Source, spark_server: RunningSparkServer) -> None:
+    """Merge, verify, maintain and backfill; what a job prints is the output of the command."""
+    assert "cut " in source.cdc("run shop")
+    source.execute("DELETE FROM orders WHERE id = 1")
+    source.execute("UPDATE orders SET v = 'new' WHERE id = 2")
+    source.cdc("run shop")
+    found = source.verified()
+    assert (found["clean"], found["tables"][0]["source_rows"]) == (True, 2)
+    assert "files became" in source.cdc("lake maintain shop")
+    assert source.database in source.cdc("backfill shop")
+    kinds = {job.job for job in spark_server.client.jobs() if job.state == "ended"}
+    assert {"merge", "verify", "maintain", "backfill"} <= kinds
+
+
+def test_the_error_of_a_job_is_that_of_the_command(source: Source) -> None:
+    """With its class, which decides the exit status, and its hint."""
+    source.cdc("run shop")
+    text = source.cdc(f"lake maintain shop {source.database}.nothing", code=2)
+    assert "the lake has nothing of" in text
+    assert f"It has {source.database}.orders" in text
+
+
+def test_two_sources_with_the_same_catalog_name_see_their_own_tables(
+    source: Source, mysql_server: MySqlServer, spark_server: RunningSparkServer, tmp_path: Path
+) -> None:
+    """Settings belong to the session of a job: also those that Spark keeps under one name for both."""
+    other = Source(
+        mysql_server, source.database, tmp_path / "other", spark_server, conf={"spark.sql.shuffle.partitions": "1"}
+    )
+    for one in (source, other):
+        one.cdc("run shop")
+    source.execute("INSERT INTO orders VALUES (4, 'd')")
+    source.cdc("run shop")
+    assert (
+        json.loads(other.cdc("status shop --json"))[0]["lake"]
+        != json.loads(source.cdc("status shop --json"))[0]["lake"]
+    )
+    other.cdc("run shop")
+    for one in (source, other):
+        assert one.verified()["clean"]
+
+
+def test_a_setting_that_only_the_servers_start_can_have_is_refused(
+    mysql_server: MySqlServer, mysql_database: str, spark_server: RunningSparkServer, tmp_path: Path
+) -> None:
+    """By its name, with what to do; the lake cursor does not move."""
+    source = Source(mysql_server, mysql_database, tmp_path, spark_server, conf={"spark.executor.memory": "9g"})
+    text = source.cdc("run shop", code=2)
+    assert "cannot change spark.executor.memory while it runs" in text
+    assert "cdc spark serve --conf spark.executor.memory=9g" in " ".join(text.split())
+    source.file.write_text(
+        source.file.read_text().replace("spark.executor.memory: 9g", "spark.sql.shuffle.partitions: '3'")
+    )
+    source.cdc("run shop")
+    assert source.verified()["clean"]
+
+
+def test_a_request_that_is_sent_again_gets_the_same_job(source: Source, spark_server: RunningSparkServer) -> None:
+    """The answer to the first one may have been lost; another work under the same key ends the job before it starts."""
+    client, config = spark_server.client, load_source(source.file)
+    waiting = [
+        client.submit(job_request(config, "verify", "--wait=600s", key=f"busy {number}", report=True))
+        for number in range(2)
+    ]  # both slots
+    request = job_request(config, "merge", key="one")
+    first = client.submit(request)
+    assert client.submit(request).id == first.id
+    assert client.submit(job_request(config, "merge", key="one", by="the next try")).id == first.id
+    changed = client.submit(job_request(config, "merge", "--spark-conf=spark.sql.shuffle.partitions=2", key="one"))
+    assert changed.id != first.id
+    for job in waiting:
+        client.cancel(job.id)
+    ended = client.follow(client.job(first.id), print)
+    assert ended.state == "cancelled"
+    with pytest.raises(MergeConflict, match="was cancelled"):
+        raise_for(ended)
+    assert raise_for(client.follow(client.job(changed.id), print)) == 0
+
+
+def test_a_request_without_the_token_is_refused(spark_server: RunningSparkServer) -> None:
+    """With the setting that names the token; the answer has nothing of the jobs."""
+    with pytest.raises(ConfigError, match=r"token is missing or wrong") as caught:
+        SparkServer(spark_server.config.model_copy(update={"token_env": None})).jobs()
+    assert "merge.spark_server.token_env" in caught.value.hint
+
+
+def test_doctor_asks_the_server_instead_of_looking_for_java(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that sends jobs to a server needs no Java; a wrong token is one finding."""
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    text = source.cdc("doctor shop")
+    assert "the Spark server at http://127.0.0.1" in text
+    assert "Java" not in text
+    monkeypatch.setenv("CDC_TEST_SPARK_TOKEN", "another")
+    assert "token is missing or wrong" in source.cdc("doctor shop", code=1)
+
+
+def test_an_address_of_something_else_is_refused(s3_server: S3Server) -> None:
+    """An S3 server answers all sorts of requests, none of them as a Spark server."""
+    with pytest.raises(ConfigError):
+        SparkServer(SparkServerConfig(url=s3_server.endpoint)).status()
+
+
+def test_a_server_that_is_killed_and_started_again_loses_nothing(
+    mysql_server: MySqlServer, mysql_database: str, tmp_path: Path
+) -> None:
+    """Its jobs end with it, also in Java; the next try merges the same."""
+    with RunningSparkServer(tmp_path, token="t0ken") as server:
+        source = Source(mysql_server, mysql_database, tmp_path, server)
+        source.cdc("run shop")
+        source.execute("INSERT INTO orders VALUES (4, 'd')")
+        for step in ("plan", "drain", "ack drain"):
+            source.cdc(f"step {step} shop")
+        client = server.client
+        job = client.submit(job_request(load_source(source.file), "merge", key="one"))
+        server.kill()
+        with pytest.raises(SparkUnavailable, match="does not answer"):
+            client.follow(job, print)
+        server.start()
+        with pytest.raises(SparkUnavailable, match="does not know the job") as caught:
+            client.job(job.id)
+        assert caught.value.retryable
+        source.cdc("run shop")
+        assert source.verified()["clean"]
+
+
+def test_a_killed_process_of_a_job_leaves_the_server_and_other_jobs_alone(
+    source: Source, spark_server: RunningSparkServer
+) -> None:
+    """Its error is one that may be tried again, and its slot is free."""
+    source.cdc("run shop")
+    source.execute("UPDATE orders SET v = 'x'")
+    client, config = spark_server.client, load_source(source.file)
+    job = client.submit(job_request(config, "verify", "--wait=600s", key="killed", report=True))
+    while client.job(job.id).state != "running":
+        time.sleep(0.05)
+    client.cancel(job.id)
+    assert client.follow(client.job(job.id), print).state == "cancelled"
+    source.cdc("run shop")
+    assert source.verified()["clean"]
+    assert client.status().running == 0
+
+
+class TaskInstance(SimpleNamespace):
+    """What a task knows of itself."""
+
+    def __init__(self, number: int = 1) -> None:
+        super().__init__(
+            dag_id="cdc_shop", run_id="r1", task_id="merge", map_index=-1, try_number=number, xcom_pull=lambda **_: None
+        )
+
+
+def ended_by(trigger: SparkJobTrigger) -> dict[str, Any]:
+    """Do what a triggerer does with a task that is deferred; it may be another triggerer than the one that began."""
+    path, given = trigger.serialize()
+    again = getattr(importlib.import_module(path.rpartition(".")[0]), path.rpartition(".")[2])(**given)
+
+    async def wait() -> dict[str, Any]:
+        async for event in again.run():
+            payload: dict[str, Any] = event.payload
+            return payload
+        raise AssertionError("no event")
+
+    return asyncio.run(wait())
+
+
+def test_a_task_whose_job_takes_longer_is_deferred_and_continues_with_its_result(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A merge, and a comparison, which needs the job's report; wrong rows fail the task as without a server."""
+    monkeypatch.setattr(server_job, "SOON", 0.0)
+    for step in ("plan", "drain", "ack drain"):
+        source.cdc(f"step {step} shop")
+    context: Any = {"ti": TaskInstance()}
+    merge = MergeOperator(task_id="merge", source_file=str(source.file))
+    with pytest.raises(TaskDeferred) as deferred:
+        merge.execute(context)
+    assert (deferred.value.method_name, deferred.value.kwargs["good"]) == ("resume", [0])
+    merge.resume(context, ended_by(deferred.value.trigger), **deferred.value.kwargs)
+    source.cdc("step ack lake shop")
+    verify = VerifyOperator(task_id="verify", source_file=str(source.file))
+    with pytest.raises(TaskDeferred) as deferred:
+        verify.execute(context)
+    found = verify.resume(context, ended_by(deferred.value.trigger), **deferred.value.kwargs)
+    assert found[f"{source.database}.orders"]["rows"] == 3
+
+
+def test_a_task_that_is_tried_again_takes_up_the_job_of_its_last_try(
+    source: Source, spark_server: RunningSparkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker was killed: the job goes on. When a person ends the task, the job ends."""
+    source.cdc("run shop")
+    monkeypatch.setattr(server_job, "SOON", 0.0)
+    tries = []
+    for number in (1, 2):
+        verify = VerifyOperator(task_id="verify", source_file=str(source.file))
+        with pytest.raises(TaskDeferred) as deferred:
+            verify.execute({"ti": TaskInstance(number)})
+        tries.append(deferred.value.trigger.job_id)
+    assert tries[0] == tries[1]
+    asyncio.run(deferred.value.trigger.on_kill())
+    client = spark_server.client
+    assert client.follow(client.job(tries[0]), print).state == "cancelled"
+    with pytest.raises(MergeConflict, match="was cancelled") as caught:
+        verify.resume({"ti": TaskInstance()}, ended_by(deferred.value.trigger), **deferred.value.kwargs)
+    assert caught.value.retryable
+
+
+def test_a_task_with_a_quick_job_is_not_deferred(source: Source) -> None:
+    """Its job is over before a triggerer had begun to wait."""
+    for step in ("plan", "drain", "ack drain"):
+        source.cdc(f"step {step} shop")
+    MergeOperator(task_id="merge", source_file=str(source.file)).execute({"ti": TaskInstance()})
+    source.cdc("step ack lake shop")
+    assert source.verified()["clean"]
