@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -45,18 +45,25 @@ class Source:
         database: of the table.
         folder: for everything else.
         spark: runs the jobs.
+        settings: further sections of its file.
         **merge: settings of ``merge``.
     """
 
     def __init__(
-        self, server: MySqlServer, database: str, folder: Path, spark: RunningSparkServer, **merge: Any
+        self,
+        server: MySqlServer,
+        database: str,
+        folder: Path,
+        spark: RunningSparkServer,
+        settings: Mapping[str, Any] | None = None,
+        **merge: Any,
     ) -> None:
         self.server, self.database, self.sources = server, database, folder / "sources"
         self.sources.mkdir(parents=True)
         self.file = self.sources / "shop.yaml"
         merge = {"spark_server": spark.config.model_dump(exclude_none=True), **merge}
-        settings = source_settings(server, [f"{database}.*"], folder, merge=merge, verify={"wait": "0s"})
-        self.file.write_text(yaml.safe_dump(settings))
+        written = source_settings(server, [f"{database}.*"], folder, merge=merge, verify={"wait": "0s"})
+        self.file.write_text(yaml.safe_dump({**written, **(settings or {})}))
         self.execute("CREATE TABLE IF NOT EXISTS orders (id INT PRIMARY KEY, v VARCHAR(20))")
         self.execute("REPLACE INTO orders VALUES (1, 'a'), (2, 'b'), (3, 'c')")
 
