@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psutil
 import pytest
 
 from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import ORDERS_AND_COLOURS, PASSWORD_VARIABLE, AirflowSource
+from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource
 from tests.harness.servers import MySqlServer
 from tests.harness.tcp_proxy import TcpProxy
 
@@ -19,44 +19,27 @@ STALL_AFTER = 100_000
 """Bytes of a dump: more than the head of a file, less than the rows that are drained."""
 
 
-@pytest.fixture(scope="module")
-def shared_proxy(mysql_server: MySqlServer) -> Iterator[TcpProxy]:
+@pytest.fixture
+def proxy(mysql_server: MySqlServer) -> Iterator[TcpProxy]:
+    """A proxy between Airflow and the server, which can stall."""
     with TcpProxy(mysql_server.host, mysql_server.port, stays=True) as proxy:
         yield proxy
 
 
 @pytest.fixture
-def proxy(shared_proxy: TcpProxy) -> TcpProxy:
-    """A proxy between Airflow and the server, which can stall."""
-    shared_proxy.stall_after = None
-    shared_proxy.stalled.clear()
-    return shared_proxy
-
-
-@pytest.fixture(scope="module")
-def shared_source(
-    shared_proxy: TcpProxy, make_shared_source: Callable[..., AirflowSource], station: AirflowStandalone
-) -> AirflowSource:
-    """A source that is read through the proxy, and whose tables are in the lake."""
-    source = make_shared_source()
+def proxied(proxy: TcpProxy, source: AirflowSource, station: AirflowStandalone) -> AirflowSource:
+    """A source proxied the proxy; its tables are in the lake, but a megabyte of changes is not."""
     user = {"user": source.server.cdc_user, "password_env": PASSWORD_VARIABLE}
-    source.write(server={"host": shared_proxy.host, "port": shared_proxy.own_port, **user})
-    notes = "CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(3000))"
-    source.sql(*ORDERS_AND_COLOURS, notes)
+    source.write(server={"host": proxy.host, "port": proxy.own_port, **user})
+    source.sql("CREATE TABLE notes (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(3000))")
     run_id = station.trigger(source.dag)
     assert station.wait_for_run(source.dag, run_id)["state"] == "success"
-    return source
-
-
-@pytest.fixture
-def proxied(proxy: TcpProxy, shared_source: AirflowSource) -> AirflowSource:
-    """The source with a megabyte of changes that are not in the lake."""
-    shared_source.sql(
+    source.sql(
         "INSERT INTO notes (v) VALUES " + ", ".join("(REPEAT('n', 2500))" for _ in range(400)),
         "UPDATE orders SET price = price + 1",
-        "DELETE FROM orders ORDER BY id LIMIT 1",
+        "DELETE FROM orders WHERE id = 2",
     )
-    return shared_source
+    return source
 
 
 def attempts(air: AirflowStandalone, source: AirflowSource, run_id: str, task_id: str) -> list[int]:

@@ -28,8 +28,6 @@ from tests.harness.servers import MySqlServer, S3Server
 from tests.harness.shop import command_line
 from tests.harness.spark_server import RunningSparkServer
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @pytest.fixture(scope="module")
 def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSparkServer]:
