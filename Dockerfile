@@ -1,4 +1,4 @@
-# One image for Airflow, for the Spark driver inside it and for the Spark cluster: they must have the same Python and Spark.
+# One image for Airflow, the Spark server and the Spark cluster: they must have the same Python and Spark.
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \

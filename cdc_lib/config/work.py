@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import ByteSize, Field
+from typing import Any
+
+from pydantic import ByteSize, Field, field_validator
 
 from cdc_lib.config.base import Section, Text, VariableName
 
@@ -60,3 +62,9 @@ class MergeConfig(Section):
         default=None, min_length=1, description="name of the Airflow pool of the tasks that run Spark"
     )
     conf: dict[str, Text] = Field(default_factory=dict, description="further Spark settings, name: value")
+
+    @field_validator("spark_server", mode="before")
+    @classmethod
+    def _none_without_address(cls, value: Any) -> Any:
+        """Take ``url: ${NAME:-}`` without a value for no server, so that the environment can leave it out."""
+        return None if isinstance(value, dict) and value.get("url", "") is None else value

@@ -99,7 +99,7 @@ def references():
 
 def test_the_file_says_nothing_that_is_not_known(compose):
     """Each service is healthy or not, restarts, and publishes its ports on the loopback interface only."""
-    assert set(compose.services) == {"mysql", "s3", "spark-master", "spark-worker", "airflow"}
+    assert set(compose.services) == {"mysql", "s3", "spark-master", "spark-worker", "spark-server", "airflow"}
 
 
 def test_no_secret_has_a_default(references):
@@ -170,10 +170,17 @@ def test_every_variable_of_ours_is_one_that_a_source_reads(compose):
     sources = ROOT / "dags" / "sources"
     shop = load_source(sources / "shop.yaml", environ)
     read = {name for path in sources.glob("*.yaml") for name in VARIABLE.findall(str(yaml.safe_load(path.read_text())))}
-    assert {name for name in environ if name.startswith("CDC_")} == read | {shop.server.password_env}
+    server = shop.merge.spark_server
+    named = {shop.server.password_env, server.token_env}
+    # The master of the Spark server is its own option.
+    assert {name for name in environ if name.startswith("CDC_")} == (read | named) - {"CDC_SPARK_MASTER"}
     assert shop.server.host in compose.services
     assert urlsplit(shop.store.endpoint_url).hostname in compose.services
-    assert urlsplit(shop.merge.spark_master).hostname in compose.services
+    served = compose.services[urlsplit(server.url).hostname]
+    assert served.command[:3] == ["cdc", "spark", "serve"]
+    assert served.command[served.command.index("--token-env") + 1] == server.token_env in served.environment
+    assert urlsplit(served.command[served.command.index("--master") + 1]).hostname in compose.services
+    assert f"catalog:{catalog_folder(compose)}" in served.volumes
     bucket = shop.store.bucket
     assert urlsplit(shop.lake.warehouse).netloc == bucket
     assert f"mkdir -p /data/{bucket} " in compose.services["s3"].entrypoint[-1]

@@ -59,6 +59,7 @@ CODES = frozenset(
         "merge_conflict",
         "foreign_change",
         "spark_unavailable",
+        "anonymous_not_sent",
         "schema_change_stopped",
         "schema_change_asked",
         "incompatible_schema",
