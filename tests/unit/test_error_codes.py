@@ -39,7 +39,6 @@ CODES = frozenset(
         "table_unreadable",
         "binlog_incomplete",
         "unsupported_server",
-        "anonymous_not_sent",
         "replicated_changes_not_logged",
         "server_changed",
         "decode_error",
