@@ -1,7 +1,7 @@
 """Servers that speak MySQL's protocol and whose binlog cannot be read: each is refused by name, with what to use instead.
 
-Sources: TiDB, ``VERSION()`` is ``8.0.11-TiDB-v7.5.0``; Vitess, ``8.0.30-Vitess``; Amazon Aurora, ``aurora_version`` and
-``innodb_read_only``; MariaDB 12.3, "InnoDB-Based Binary Log".
+Versions such as ``8.0.11-TiDB-v7.5.0`` and ``8.0.30-Vitess`` name the server. A reader of Amazon Aurora has ``aurora_version`` and
+``innodb_read_only``; MariaDB 12.3 with its InnoDB-based binlog has ``binlog_storage_engine``. No such server was run.
 """
 
 from __future__ import annotations
