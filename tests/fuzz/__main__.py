@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import secrets
 import sys
 import tempfile
@@ -51,11 +52,15 @@ def _run(server: ForkServer, name: str, wanted: argparse.Namespace, share: float
 def environment() -> dict[str, str]:
     """Return what makes numba check bounds, with a cache that is new whenever any kernel changed.
 
+    Compiling takes longer than running: it is optimized less, unless ``NUMBA_OPT`` says otherwise.
+
     numba looks at the file of a kernel alone, not at those of the kernels that it calls: a driver would continue with old ones.
     """
     sources = [*(ROOT / "cdc_lib" / "binlog").rglob("*.py"), *Path(__file__).parent.glob("*.py")]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(sources))).hexdigest()[:16]
-    return {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(cache_dir() / "fuzz" / digest)}
+    optimized = os.environ.get("NUMBA_OPT", "1")
+    folder = cache_dir() / "fuzz" / f"{digest}-{optimized}"
+    return {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": optimized, "NUMBA_CACHE_DIR": str(folder)}
 
 
 if __name__ == "__main__":

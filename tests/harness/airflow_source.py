@@ -28,6 +28,9 @@ ORDERS_AND_COLOURS = (
 )
 """Three orders and a table of two colours."""
 
+OWN_JAVA = {"driver_memory": "1g"}
+"""``merge`` of a source whose jobs start a Java process each."""
+
 
 def log_ins(server: SqlServer) -> dict[str, str]:
     """Return the variables that give the server's login as a password and as an Airflow connection."""
@@ -48,6 +51,7 @@ class AirflowSource:
         sources: folder of the source files, which Airflow reads.
         folder: where the store and the lake lie.
         changed: top-level keys of the file that replace the defaults made here.
+        merge: the section ``merge`` of the file; a Java process for each job by default.
         dags: folder of the DAG files that are touched when the source file was written, so that the DAG processor reads them
             within a second; otherwise it reads them when their interval is over.
     """
@@ -57,6 +61,7 @@ class AirflowSource:
     sources: Path
     folder: Path
     changed: dict[str, Any] = field(default_factory=dict)
+    merge: dict[str, Any] = field(default_factory=lambda: dict(OWN_JAVA))
     dags: Path | None = None
 
     @property
@@ -88,7 +93,7 @@ class AirflowSource:
                 "uri": f"jdbc:sqlite:{self.folder}/catalog.db?busy_timeout=30000",
                 "warehouse": f"file://{self.folder}/lake",
             },
-            "merge": {"driver_memory": "1g"},
+            "merge": self.merge,
             **self.changed,
         }
         self.folder.mkdir(parents=True, exist_ok=True)

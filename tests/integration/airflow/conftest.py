@@ -13,6 +13,7 @@ from tests.harness.airflow_database import put_database
 from tests.harness.airflow_source import ORDERS_AND_COLOURS, PASSWORD_VARIABLE, AirflowSource, log_ins
 from tests.harness.package import metadata_path
 from tests.harness.servers import MySqlServer
+from tests.harness.spark_server import RunningSparkServer
 
 METRICS_TOKEN = secrets.token_hex(32)
 
@@ -48,6 +49,13 @@ def station(mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory)
         yield air
 
 
+@pytest.fixture(scope="session")
+def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSparkServer]:
+    """The Spark server of all sources: no merge of a test starts a Java, which costs ten CPU seconds."""
+    with RunningSparkServer(tmp_path_factory.mktemp("spark")) as server:
+        yield server
+
+
 @pytest.fixture
 def metrics_token() -> str:
     """The token that Prometheus would have."""
@@ -55,14 +63,17 @@ def metrics_token() -> str:
 
 
 @contextmanager
-def _sources(station: AirflowStandalone, server: MySqlServer, folder: Path) -> Iterator[Callable[..., AirflowSource]]:
+def _sources(
+    station: AirflowStandalone, server: MySqlServer, folder: Path, spark: RunningSparkServer
+) -> Iterator[Callable[..., AirflowSource]]:
     """Make sources whose DAGs are listed and not paused; remove their files and databases at the end."""
     made: list[AirflowSource] = []
 
     def make(**changed: object) -> AirflowSource:
         name = f"shop_{secrets.token_hex(4)}"
         server.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
-        source = AirflowSource(name, server, station.home / "sources", folder / name, dags=station.dags)
+        merge = {"spark_server": {"url": spark.client.url}}
+        source = AirflowSource(name, server, station.home / "sources", folder / name, merge=merge, dags=station.dags)
         source.write(**changed)
         made.append(source)
         station.wait_for_dag(source.dag)
@@ -79,19 +90,22 @@ def _sources(station: AirflowStandalone, server: MySqlServer, folder: Path) -> I
 
 @pytest.fixture
 def make_source(
-    station: AirflowStandalone, mysql_server: MySqlServer, tmp_path: Path
+    station: AirflowStandalone, mysql_server: MySqlServer, tmp_path: Path, spark_server: RunningSparkServer
 ) -> Iterator[Callable[..., AirflowSource]]:
     """Makes a new source whose DAG is listed and not paused."""
-    with _sources(station, mysql_server, tmp_path) as make:
+    with _sources(station, mysql_server, tmp_path, spark_server) as make:
         yield make
 
 
 @pytest.fixture(scope="module")
 def make_shared_source(
-    station: AirflowStandalone, mysql_server: MySqlServer, tmp_path_factory: pytest.TempPathFactory
+    station: AirflowStandalone,
+    mysql_server: MySqlServer,
+    tmp_path_factory: pytest.TempPathFactory,
+    spark_server: RunningSparkServer,
 ) -> Iterator[Callable[..., AirflowSource]]:
     """The same for a source that the tests of a file share."""
-    with _sources(station, mysql_server, tmp_path_factory.mktemp("shared")) as make:
+    with _sources(station, mysql_server, tmp_path_factory.mktemp("shared"), spark_server) as make:
         yield make
 
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource
+from tests.harness.airflow_source import OWN_JAVA, PASSWORD_VARIABLE, AirflowSource
 from tests.harness.servers import MySqlServer
 from tests.harness.tcp_proxy import TcpProxy
 
@@ -97,6 +97,7 @@ def test_killing_the_task_of_a_merge_ends_its_spark_and_the_retry_finishes(
 ):
     """Spark must end with its task, so that no two merges run at once."""
     before = proxied.state_hashes()
+    proxied.write(merge=OWN_JAVA)
     run_id = station.trigger(proxied.dag)
 
     def job() -> psutil.Process | None:
