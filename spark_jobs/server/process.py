@@ -12,11 +12,12 @@ from importlib import import_module
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
+from typing import get_args
 
 from cdc_lib.config.credentials import HANDED, HANDED_STORE
 from cdc_lib.jobs.request import JobName
 
-JOBS: tuple[JobName, ...] = ("merge", "verify", "maintain", "backfill")
+JOBS: tuple[JobName, ...] = get_args(JobName)
 
 
 @dataclass(frozen=True, slots=True)
