@@ -9,6 +9,7 @@ import argparse
 import logging
 import os
 import re
+import socket
 import sys
 import tempfile
 import threading
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     token = os.environ.pop(TOKEN, "")
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
+        refuse_used_port(options.host, options.port)
         processes = job_processes()
         with tempfile.TemporaryDirectory(prefix="cdc-spark-server-") as folder, _spark(options) as spark:
             jobs = Jobs(spark, processes, options.slots, Path(folder))
@@ -61,6 +63,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"{type(error).__name__}: {error}", sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
     return 0
+
+
+def refuse_used_port(host: str, port: int) -> None:
+    """Raise an error before Spark starts, which takes seconds, if the server could not listen afterwards.
+
+    Raises:
+        ConfigError: the address is not one of this machine, or another program listens there.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+    except OSError as error:
+        raise ConfigError(
+            f"the Spark server cannot listen at {host}:{port}: {error.strerror or error}",
+            hint="Choose another --host or --port, or end the program that listens there.",
+        ) from error
 
 
 def _parser() -> argparse.ArgumentParser:

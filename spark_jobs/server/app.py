@@ -8,6 +8,7 @@ import time
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.trustedhost import TrustedHostMiddleware
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
@@ -16,6 +17,9 @@ from spark_jobs.server.jobs import Jobs, ServedJob
 
 LOOK = 0.1
 """Seconds between two looks at a job that a request waits for."""
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+"""Names of this machine in a request to a server without a token."""
 
 LONGEST = 60
 """Maximum seconds that a request can wait."""
@@ -29,6 +33,9 @@ def make_app(jobs: Jobs, token: str) -> FastAPI:
         token: what clients send as bearer token; empty if they need none.
     """
     app = FastAPI(title="Spark jobs", openapi_url=None, dependencies=[Depends(_authorized)])
+    if not token:
+        # A page of another site cannot pretend that its name is an address of this machine (DNS rebinding).
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK])
     app.state.jobs = jobs
     app.state.token = token
     app.include_router(ROUTER)
