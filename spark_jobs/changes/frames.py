@@ -105,7 +105,8 @@ def changes(
         rows_of_file = committed_rows(_open(session, schema, [url], partial=some_partial), commits)
         frames.append(_in_shape(rows_of_file, named, columns, marks, mapping))
     if not frames:
-        return session.createDataFrame([], ", ".join(_declared(_shape(columns))))
+        cells = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in _shape(columns)]
+        return session.range(0).selectExpr(*cells)
     union, *others = frames
     for frame in others:
         union = union.unionByName(frame)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
@@ -58,8 +59,10 @@ class SparkLakeSums:
         """Return the rows of some parts."""
         if snapshot is None or not parts:
             return []
-        chosen = self.spark.createDataFrame([tuple(part) for part in parts], "range int, bucket bigint")
-        chosen = chosen.hint("broadcast")
+        # A table of Arrow needs no Python on the executors.
+        ranges, buckets = zip(*parts, strict=True)
+        named = {"range": pa.array(ranges, pa.int32()), "bucket": pa.array(buckets, pa.int64())}
+        chosen = self.spark.createDataFrame(pa.table(named)).hint("broadcast")
         with translate_errors("read the lake table", subject.schema.name):
             rows = self._hashed(subject, snapshot, cuts, within=_bounds(subject, cuts, {part.range for part in parts}))
             rows = rows.selectExpr("*", f"{subject.lake_bucket} AS bucket")

@@ -33,7 +33,9 @@ class RunningSparkServer:
     def __init__(self, folder: Path, *options: str, token: str = "") -> None:
         self.port = free_port()
         self.log = folder / "spark-server.log"
-        self._options = ("--master", "local[2]", "--driver-memory", "1g", *options)
+        # Whatever needs a Python process beside the job's own fails: executors of a cluster may have none.
+        no_python = ("--conf", "spark.pyspark.python=/no/python", "--conf", "spark.pyspark.driver.python=/no/python")
+        self._options = ("--master", "local[2]", "--driver-memory", "1g", *no_python, *options)
         self._token = token
         self.process: subprocess.Popen[bytes] | None = None
 
