@@ -21,6 +21,7 @@ from tests.harness.examples import examples
 from tests.harness.features import has
 from tests.harness.servers import MariaDbServer, MySqlServer, S3Server, SqlServer
 from tests.harness.servers.versions import chosen, in_use
+from tests.harness.turns import out_of_turn, turn_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +45,7 @@ settings.load_profile("laws")
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     names = {line.split(":")[0].strip() for line in config.getini("markers")}
     modules = {item.path for item in items}
@@ -51,6 +53,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if (folder := folders.get(item.path)) in names:
             item.add_marker(folder)
+    for item in list(out_of_turn(items, turn_of(HERE))):
+        item.add_marker(pytest.mark.other_turn)
     _deselect_other_flavor(config, items)
 
 

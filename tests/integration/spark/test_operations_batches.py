@@ -13,6 +13,8 @@ from tests.harness import xa
 from tests.harness.shop import Shop
 from tests.harness.stops import Stop, follow_all, nothing
 
+pytestmark = pytest.mark.turns(3)
+
 TWICE = ("cdc run shop", "cdc run shop")
 
 

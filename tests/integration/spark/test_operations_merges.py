@@ -7,6 +7,8 @@ import pytest
 from tests.harness.shop import Shop
 from tests.harness.stops import Stop, follow_all, nothing
 
+pytestmark = pytest.mark.turns(3)
+
 PLAIN = "(id INT PRIMARY KEY, v VARCHAR(20), n INT)"
 TABLES = {
     "routed": PLAIN,

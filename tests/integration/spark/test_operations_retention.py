@@ -10,6 +10,8 @@ import pytest
 from cdc_lib.store.windows import stored_windows
 from tests.harness.shop import PAGE, ROWS, Shop, on_the_page
 
+pytestmark = pytest.mark.turns(3)
+
 KEPT = "binlog_expire_logs_seconds"
 
 
