@@ -12,9 +12,7 @@ from tests.harness.turns import VARIABLE, out_of_turn, turn_of
 
 def items(number: int, turns: int | None) -> list[Any]:
     marker = SimpleNamespace(args=(turns,)) if turns else None
-    return [
-        SimpleNamespace(nodeid=f"t::test[{one}]", get_closest_marker=lambda _: marker) for one in range(number)
-    ]
+    return [SimpleNamespace(nodeid=f"t::test[{one}]", get_closest_marker=lambda _: marker) for one in range(number)]
 
 
 @pytest.mark.parametrize("turns", [2, 3, 4])
