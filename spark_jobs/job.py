@@ -63,12 +63,25 @@ def with_spark_conf(config: SourceConfig, settings: Sequence[str]) -> SourceConf
     Raises:
         ConfigError: one is not.
     """
-    for setting in settings:
-        if not re.match(r"spark\.[^=\s]+=", setting):
-            raise ConfigError(f"--spark-conf {setting!r} is not a Spark setting", hint="Write spark.NAME=VALUE.")
-    more = dict(setting.split("=", 1) for setting in settings)
+    more = spark_conf(settings, "--spark-conf")
     merge = config.merge.model_copy(update={"conf": {**config.merge.conf, **more}})
     return config.model_copy(update={"merge": merge}) if more else config
+
+
+def spark_conf(settings: Sequence[str], option: str) -> dict[str, str]:
+    """Return Spark's settings, each given as ``name=value``.
+
+    Args:
+        settings: values of an option.
+        option: its name, for the error.
+
+    Raises:
+        ConfigError: one is not a setting of Spark.
+    """
+    for setting in settings:
+        if not re.match(r"spark\.[^=\s]+=", setting):
+            raise ConfigError(f"{option} {setting!r} is not a Spark setting", hint="Write spark.NAME=VALUE.")
+    return dict(setting.split("=", 1) for setting in settings)
 
 
 def log_in(config: SourceConfig, handed: Credentials | None) -> Credentials:

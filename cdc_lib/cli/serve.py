@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from typing import Annotated
 
 import typer
 
 from cdc_lib.cli.context import config_of, find, open_store_pipeline, settings
 from cdc_lib.cli.lake.reader import lake_reader
+from cdc_lib.cli.listening import listening_token
 from cdc_lib.cli.output import say
 from cdc_lib.config import SourceConfig, load_sources
 from cdc_lib.errors import ConfigError
-
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def serve(
@@ -37,27 +35,13 @@ def serve(
         cdc serve shop
         cdc serve --host 0.0.0.0 --token-env CDC_SERVE_TOKEN
     """
-    token = _token(token_env)
-    if host not in LOOPBACK and not token:
-        raise ConfigError(
-            f"--host {host} is reachable from other machines, and no token is set",
-            hint="Give --token-env the name of an environment variable with a token, or listen at 127.0.0.1.",
-        )
+    token = listening_token(host, token_env)
     configs = [config_of(find(context, name)) for name in sources] if sources else _all(context)
     if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
         raise ConfigError("serving needs FastAPI and uvicorn", hint='pip install "lakecdc[serve]"')
     app = lake_reader("serve.app").make_app({one.source: _catalog(one) for one in configs}, token)
     say(f"serving {', '.join(one.source for one in configs)} at http://{host}:{port}; Ctrl-C ends it")
     lake_reader("serve.server").run(app, host, port)
-
-
-def _token(variable: str) -> str:
-    if not variable:
-        return ""
-    token = os.environ.get(variable, "")
-    if not token:
-        raise ConfigError(f"the environment variable {variable} is not set", hint="It holds the token of --token-env.")
-    return token
 
 
 def _all(context: typer.Context) -> list[SourceConfig]:

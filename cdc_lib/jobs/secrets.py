@@ -11,6 +11,9 @@ from cdc_lib.config.source import SourceConfig
 AWS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 """Keys that Amazon's clients read; they are sent if the source file names no keys of its own."""
 
+SERVER_TOKEN = "CDC_SPARK_SERVER_TOKEN"
+"""Environment variable by which the process of a Spark server gets its token, and takes it away before Java starts."""
+
 
 def secret_variables(config: SourceConfig) -> tuple[str, ...]:
     """Return the names of the environment variables that may hold secrets of a source."""

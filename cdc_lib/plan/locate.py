@@ -254,14 +254,7 @@ def last_file_within(files: Sequence[str], before: Callable[[str], GtidSet], gti
         before: returns the GTIDs in the files before one; they only grow.
         gtids: the set.
     """
-    low, high = 0, len(files)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if gtids.lacks(before(files[middle])):
-            high = middle
-        else:
-            low = middle
-    return files[low]
+    return _newest(files, lambda file: not gtids.lacks(before(file)))
 
 
 def last_file_without_all(files: Sequence[str], before: Callable[[str], GtidSet], gtids: GtidSet) -> str:
@@ -274,10 +267,15 @@ def last_file_without_all(files: Sequence[str], before: Callable[[str], GtidSet]
         before: as in :func:`last_file_within`.
         gtids: the set.
     """
+    return _newest(files, lambda file: bool(before(file).lacks(gtids)))
+
+
+def _newest(files: Sequence[str], holds: Callable[[str], bool]) -> str:
+    """Return the newest file for which a condition holds, which once lost does not hold again; the oldest file if there is none."""
     low, high = 0, len(files)
     while high - low > 1:
         middle = (low + high) // 2
-        if before(files[middle]).lacks(gtids):
+        if holds(files[middle]):
             low = middle
         else:
             high = middle

@@ -76,7 +76,7 @@ class ServerJob:
         """Wait a little, log what the job prints, and return whether it has ended."""
         until = time.monotonic() + SOON
         while (left := until - time.monotonic()) > 0:
-            if self._look(log, left).has_ended:
+            if self.look(log, left).has_ended:
                 return True
         return False
 
@@ -97,7 +97,13 @@ class ServerJob:
         """End the job."""
         self._server.cancel(self.id)
 
-    def _look(self, log: Any, wait: float) -> JobStatus:
+    def look(self, log: Any, wait: float) -> JobStatus:
+        """Return the job's state, and log what it has printed since the last look.
+
+        Args:
+            log: of the task or the trigger.
+            wait: seconds that the server may wait for a new line or the end of the job.
+        """
         job = self._server.job(self.id, self.offset, wait)
         self.offset = job.offset
         for line in job.lines:
@@ -128,7 +134,7 @@ class SparkJobTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look at the job every few seconds; the task itself finds out how it ended."""
         job = await sync_to_async(ServerJob, thread_sensitive=False)(self.source_file, self.job_id, self.offset)
-        look = sync_to_async(job._look, thread_sensitive=False)  # noqa: SLF001 - of this module
+        look = sync_to_async(job.look, thread_sensitive=False)
         silent_since: float | None = None
         while True:
             try:

@@ -73,9 +73,7 @@ class SparkJobOperator(CdcOperator):
             given = (*(("--by", by) if by else ()), *arguments)
             return self._in_process(job, *given, handed=handed, good=good, report=report)
         self._job = ServerJob.submitted(self.source_file, context, job, *arguments, by=by, handed=handed, report=report)
-        if not self.deferrable:
-            return self._job.followed(self.log, good)
-        if self._job.ends_soon(self.log):
+        if not self.deferrable or self._job.ends_soon(self.log):
             return self._job.followed(self.log, good)
         return self.defer(
             trigger=SparkJobTrigger(self.source_file, self._job.id, self._job.offset),

@@ -7,7 +7,7 @@ of the Java process.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cdc_lib.config.credentials import HANDED, HANDED_STORE
 from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.doctor.java_check import java_of
 from cdc_lib.doctor.lake_check import sqlite_file
 from cdc_lib.errors import ConfigError
+from cdc_lib.jobs.secrets import secret_variables
 from cdc_lib.model.lexer import quoted
 from spark_jobs.errors import translate_errors
 from spark_jobs.runtime.attach import OWN_FILE_SYSTEMS, attached_session, is_attached, tag_thread
@@ -79,11 +79,7 @@ def spark_session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]
         connect_catalog(spark, config)
         yield spark
         return
-    try:
-        spark = _started(config, rows)
-    except Exception:
-        java_of()  # raises a clear error if Java is wrong or missing, instead of a long traceback
-        raise
+    spark = started(f"cdc-merge-{config.source}", spark_settings(config, rows), hidden_from_java(config))
     try:
         connect_catalog(spark, config)
         yield spark
@@ -91,13 +87,26 @@ def spark_session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]
         spark.stop()
 
 
-def _started(config: SourceConfig, rows: int) -> SparkSession:
-    builder = SparkSession.builder.appName(f"cdc-merge-{config.source}")
-    settings = spark_settings(config, rows)
-    start_java(settings, hidden_from_java(config))
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+def started(name: str, settings: Mapping[str, str], hidden: Collection[str] = ()) -> SparkSession:
+    """Start Java and Spark.
+
+    Args:
+        name: of the application.
+        settings: of :func:`start_settings`.
+        hidden: environment variables that Java does not get.
+
+    Raises:
+        ConfigError: Java is missing, or Spark does not support its version.
+    """
+    builder = SparkSession.builder.appName(name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        start_java(settings, hidden)
+        return builder.getOrCreate()
+    except Exception:
+        java_of()  # raises a clear error if Java is wrong or missing, instead of a long traceback
+        raise
 
 
 def hidden_from_java(config: SourceConfig) -> set[str]:
@@ -105,9 +114,7 @@ def hidden_from_java(config: SourceConfig) -> set[str]:
 
     The variables that AWS's own clients read stay: a warehouse or a Glue catalog may need them.
     """
-    store = config.store
-    named = (config.server.password_env, config.mask_key_env, store.access_key_env, store.secret_key_env)
-    return {*HANDED, *HANDED_STORE, *(name for name in named if name and not name.startswith("AWS_"))}
+    return {name for name in secret_variables(config) if not name.startswith("AWS_")}
 
 
 def make_catalog_folder(lake: LakeConfig) -> None:

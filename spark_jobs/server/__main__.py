@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import re
 import socket
 import sys
 import tempfile
@@ -22,23 +21,21 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from cdc_lib.errors import CdcError, ConfigError
-from spark_jobs.runtime.gateway import start_java
+from cdc_lib.jobs.secrets import SERVER_TOKEN
+from spark_jobs.job import spark_conf
 from spark_jobs.runtime.jars import jar_paths
 from spark_jobs.runtime.log_lines import say
-from spark_jobs.runtime.session import start_settings
+from spark_jobs.runtime.session import start_settings, started
 from spark_jobs.runtime.trust_store import trust_options
 from spark_jobs.server.app import make_app
 from spark_jobs.server.jobs import Jobs
 from spark_jobs.server.process import job_processes
 
-TOKEN = "CDC_SPARK_SERVER_TOKEN"
-"""Environment variable with the token, which the process takes from its environment before Java starts."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until a signal ends the process."""
     options = _parser().parse_args(arguments)
-    token = os.environ.pop(TOKEN, "")
+    token = os.environ.pop(SERVER_TOKEN, "")
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         refuse_used_port(options.host, options.port)
@@ -97,28 +94,17 @@ def _parser() -> argparse.ArgumentParser:
 
 @contextmanager
 def _spark(options: argparse.Namespace) -> Iterator[SparkSession]:
-    conf = _conf(options.conf)
+    conf = spark_conf(options.conf, "--conf")
     jars = jar_paths(["iceberg", "sqlite", "s3"])
     settings = start_settings(
         options.master, options.driver_memory, jars, conf, java=(), always=trust_options(options.ca)
     )
-    start_java(settings)
-    builder = SparkSession.builder.appName("cdc-spark-server")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    spark = started("cdc-spark-server", settings)
     threading.Thread(target=_end_with_java, name="java", daemon=True).start()
     try:
         yield spark
     finally:
         spark.stop()
-
-
-def _conf(settings: Sequence[str]) -> dict[str, str]:
-    for setting in settings:
-        if not re.match(r"spark\.[^=\s]+=", setting):
-            raise ConfigError(f"--conf {setting!r} is not a Spark setting", hint="Write spark.NAME=VALUE.")
-    return dict(setting.split("=", 1) for setting in settings)
 
 
 def _end_with_java() -> None:

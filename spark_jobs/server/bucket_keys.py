@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from cdc_lib.config.credentials import HANDED_STORE
+from cdc_lib.jobs.secrets import AWS
+
 
 class BucketKeys:
     """Remembers the keys with which each bucket was used first; not thread-safe."""
@@ -32,11 +35,7 @@ class BucketKeys:
         used = [
             store.get("endpoint_url"),
             *(secrets.get(str(store.get(name))) for name in ("access_key_env", "secret_key_env")),
-            *(
-                value
-                for name, value in sorted(secrets.items())
-                if name.startswith(("AWS_", "CDC_HANDED_ACCESS", "CDC_HANDED_SECRET"))
-            ),
+            *(value for name, value in sorted(secrets.items()) if name in (*AWS, *HANDED_STORE)),
         ]
         digest = hashlib.sha256(json.dumps(used).encode()).hexdigest()
         return self._first.setdefault(url.netloc, digest) != digest

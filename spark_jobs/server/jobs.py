@@ -34,7 +34,7 @@ PATIENCE = 10
 """Seconds that a cancelled job has before it is killed."""
 
 SEE_OUTPUT = (
-    "See the server's output; start it again if Java is gone. Nothing is lost: the next try takes up the same work."
+    "See the server's output; start it again if Java has ended. Nothing is lost: the next try takes up the same work."
 )
 
 
@@ -198,7 +198,7 @@ class Jobs:
             job.exit_code = self._process(job)
             job.error, job.report = _left_by(job.folder)
         except Exception as error:
-            # Spark's Java process is gone, or the disk is full: the job has failed, the server answers.
+            # Spark's Java process has ended, or the disk is full: the job has failed, the server answers.
             log.exception("job %s of %s failed in the server", job.id, job.request.source)
             failed = SparkUnavailable(
                 f"the Spark server could not run the job: {type(error).__name__}", hint=SEE_OUTPUT

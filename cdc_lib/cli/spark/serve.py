@@ -10,12 +10,9 @@ from typing import Annotated
 
 import typer
 
+from cdc_lib.cli.listening import listening_token
 from cdc_lib.errors import ConfigError
-
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-
-TOKEN = "CDC_SPARK_SERVER_TOKEN"
-"""Environment variable by which the server's process gets its token."""
+from cdc_lib.jobs.secrets import SERVER_TOKEN
 
 
 def serve(
@@ -47,14 +44,7 @@ def serve(
         cdc spark serve
         cdc spark serve --host 0.0.0.0 --token-env CDC_SPARK_TOKEN --master spark://master:7077
     """
-    token = os.environ.get(token_env, "") if token_env else ""
-    if token_env and not token:
-        raise ConfigError(f"the environment variable {token_env} is not set", hint="It holds the token of --token-env.")
-    if host not in LOOPBACK and not token:
-        raise ConfigError(
-            f"--host {host} is reachable from other machines, and no token is set",
-            hint="Give --token-env the name of an environment variable with a token, or listen at 127.0.0.1.",
-        )
+    token = listening_token(host, token_env)
     for needed, extra in {"pyspark": "spark", "spark_jobs": "spark", "fastapi": "serve", "uvicorn": "serve"}.items():
         if importlib.util.find_spec(needed) is None:
             raise ConfigError(
@@ -64,4 +54,4 @@ def serve(
     command += ["--driver-memory", driver_memory, "--slots", str(slots)]
     command += ["--ca", str(ca)] if ca is not None else []
     command += [f"--conf={setting}" for setting in conf or ()]
-    os.execve(command[0], command, {**os.environ, TOKEN: token})  # noqa: S606 - signals reach the server itself
+    os.execve(command[0], command, {**os.environ, SERVER_TOKEN: token})  # noqa: S606 - signals reach the server itself

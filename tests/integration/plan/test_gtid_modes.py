@@ -41,7 +41,7 @@ def switched(tmp_path_factory):
         pair.primary.execute("CREATE TABLE shop.t (id INT PRIMARY KEY, v INT)")
         pair.primary.execute("CREATE TABLE shop.seen (id INT PRIMARY KEY, v INT)")
         pair.wait("shop.seen")
-        time.sleep(2.1)  # the standby's binlog is older than where it is gone back to
+        time.sleep(2.1)  # the standby's binlog begins before the time of the fallback
         for server in (pair.primary, pair.standby):
             server.execute("SET GLOBAL enforce_gtid_consistency = ON")
         folder = tmp_path_factory.mktemp("modes")

@@ -30,7 +30,7 @@ def ended(state: State = "ended", code: int | None = 0, error: MergeError | None
         (ended(code=-9), MergeConflict, "signal 9"),
         (ended("cancelled", -15), MergeConflict, "was cancelled"),
         (ended("cancelled", None), MergeConflict, "was cancelled"),
-        (ended(code=None, error=SparkUnavailable("Java is gone")), SparkUnavailable, "Java is gone"),
+        (ended(code=None, error=SparkUnavailable("Java has ended")), SparkUnavailable, "Java has ended"),
     ],
 )  # fmt: skip
 def test_a_job_that_failed_is_its_own_error(job: JobStatus, kind: type[MergeError], text: str) -> None:

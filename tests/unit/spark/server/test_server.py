@@ -53,7 +53,7 @@ def client(folder: Path, token: str = "", host: str = "127.0.0.1") -> TestClient
 
 @given(st.lists(st.text("aé\n", max_size=9)), st.integers(4, 40), st.booleans())
 def test_the_parts_of_an_output_are_all_of_its_lines(texts: list[str], part: int, ended: bool) -> None:
-    """However long it is, whatever its parts are; a line without its end waits until the job has ended."""
+    """In parts of any size; a line without its end waits until the job has ended."""
     text = "".join(texts)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(output, "PART", 64 + part)
