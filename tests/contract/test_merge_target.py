@@ -18,6 +18,7 @@ from cdc_lib.lake.evolution import lake_columns
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.lake_table import LakeColumn, LakeName, Marker, Reselected
 from cdc_lib.model.lake_upkeep import Tidied
+from cdc_lib.model.layout import Layout
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_name import TableName
@@ -733,7 +734,7 @@ def test_maintenance_changes_neither_rows_nor_markers(begun, mode):
     settings = MaintenanceConfig(keep_snapshots_for=timedelta(0), min_small_files=2, max_deleted_ratio=0.01)
     session, now = found.writer().session, datetime.now(UTC) + timedelta(minutes=1)
     assert found.lake_format.tidy(session, found.name, settings, frozenset, now) == Tidied()
-    kept = found.lake_format.maintenance(found.spark, [found.name], settings)(session, found.name, (), now)
+    kept = found.lake_format.maintenance(found.spark, {found.name: Layout()}, settings)(session, found.name, (), now)
     assert not kept.missing
     assert (found.everything(), found.state().marker) == (before, marker)
     found.writer().write(row("c", 90, 9, 9))
@@ -742,5 +743,5 @@ def test_maintenance_changes_neither_rows_nor_markers(begun, mode):
 
 def test_a_missing_table_needs_no_maintenance(orders):
     settings = MaintenanceConfig()
-    maintain = orders.lake_format.maintenance(orders.spark, [orders.name], settings)
+    maintain = orders.lake_format.maintenance(orders.spark, {orders.name: Layout()}, settings)
     assert maintain(orders.writer().session, orders.name, (), datetime.now(UTC)).missing

@@ -21,6 +21,9 @@ from tests.fuzz.targets import TARGETS
 SILENCE_SECONDS = 120
 """How long a portion of cases may take: more is a hang."""
 
+COMPILING_SECONDS = 900
+"""How long the first portion may take, in which kernels are compiled that no empty portion reaches."""
+
 
 def main() -> None:
     """Serve until the input ends."""
@@ -58,7 +61,7 @@ def run(report: IO[str], name: str, seed: int, first: int, cases: int, case_file
     target.run(seed, first, 0 if cases > 1 else cases, done)  # compiles
     began = time.perf_counter()
     for start in range(first, first + cases, target.at_once):
-        faulthandler.dump_traceback_later(SILENCE_SECONDS, exit=True)
+        faulthandler.dump_traceback_later(COMPILING_SECONDS if start == first else SILENCE_SECONDS, exit=True)
         target.run(seed, start, min(target.at_once, first + cases - start), done)
     faulthandler.cancel_dump_traceback_later()
     report.write(f"{name:<10} {cases:>10,} cases {time.perf_counter() - began:>7.1f} s")
