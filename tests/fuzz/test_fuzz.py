@@ -33,7 +33,7 @@ def fork_server() -> Iterator[ForkServer]:
         yield server
 
 
-@pytest.mark.turns(4)  # compiling its kernels with bounds checks costs minutes
+@pytest.mark.turns(8)  # compiling its kernels with bounds checks costs minutes
 @pytest.mark.parametrize("target", TARGETS)
 def test_broken_bytes_give_rows_or_an_error_with_a_position(fork_server: ForkServer, target: str):
     """A short run of each target, always of the same cases; ``./dev fuzz`` runs millions of others."""

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-PAUSE = 0.05
+PAUSE = 0.2
+"""Seconds between two looks: each costs a millisecond of CPU for each process, and the shortest job lives for seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,7 +283,7 @@ def test_a_new_epoch_that_begins_before_what_the_lake_knows_ends_as_the_source(e
     assert sorted(current) == sorted(states[-1].items())
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(lives(), st.data())
 def test_an_epoch_that_ends_before_what_the_lake_knows_is_continued_by_the_next(engine, life, data):
     """Several epochs go back, also behind a snapshot, and end anywhere; the last one reads up to the end."""
@@ -334,7 +334,7 @@ def unfinished(ends):
     return {epoch for epoch, end in enumerate(ends, 1) if end < max(ends[:epoch])}
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(lives(), st.data())
 def test_rewriting_a_range_changes_nothing_and_repairs_damage_in_it(engine, life, data):
     """Also where an epoch brought changes again: these make no versions, as when they came by themselves."""

@@ -12,6 +12,8 @@ from tests.harness.airflow_source import OWN_JAVA, PASSWORD_VARIABLE, AirflowSou
 from tests.harness.servers import MySqlServer
 from tests.harness.tcp_proxy import TcpProxy
 
+pytestmark = pytest.mark.turns(2)
+
 RETRY_SECONDS = 900
 """Timeout of a run on a busy machine: Airflow must detect the kill, wait, and retry."""
 

@@ -73,7 +73,7 @@ def spark_pages() -> Iterator[tuple[int, dict[str, str]]]:
 
     def look() -> None:
         with httpx.Client(timeout=5, follow_redirects=True) as client:
-            while not end.wait(0.1):
+            while not end.wait(0.5):
                 try:
                     apps = client.get(f"{base}/api/v1/applications").json()
                     paths = [f"/api/v1/applications/{app['id']}/environment" for app in apps]

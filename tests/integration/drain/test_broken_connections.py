@@ -71,10 +71,10 @@ def test_a_connection_that_breaks_anywhere_can_be_tried_again(capture, wire, tmp
 @pytest.mark.parametrize("after", [1, 3_000, 40_000])
 def test_a_silent_server_times_out(capture, wire, tmp_path, monkeypatch, after):
     """A connection that is half open: nothing comes, and nothing says that it ended."""
-    monkeypatch.setattr(cdc_lib.mysql.connection, "SILENCE_SECONDS", 1)
     other = through(wire, capture, tmp_path / "other")
     wire.fail("half-open", after)
-    with pytest.raises(SourceUnavailable):
+    with monkeypatch.context() as shorter, pytest.raises(SourceUnavailable):
+        shorter.setattr(cdc_lib.mysql.connection, "SILENCE_SECONDS", 1)
         everything(other)
     assert wire.restore()
     everything(other)

@@ -7,6 +7,8 @@ import pytest
 from tests.harness.capture import row_metadata
 from tests.harness.ddl_source import Followed
 
+pytestmark = pytest.mark.turns(2)
+
 
 @pytest.fixture(params=["FULL", "MINIMAL"])
 def source(request, any_server, database, tmp_path, lake):

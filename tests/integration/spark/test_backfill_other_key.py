@@ -18,6 +18,8 @@ from cdc_lib.model.lake_table import ORDER
 from spark_jobs.backfill import backfill
 from tests.harness.ddl_source import Followed
 
+pytestmark = pytest.mark.turns(3)
+
 
 class Rekeyed:
     """A table that had the key (k, id), got the key (id) and was read again, and changed before and after that."""

@@ -12,6 +12,8 @@ from tests.harness.documented_grants import PASSWORD, USER, documented, make_use
 from tests.harness.replication import replicated
 from tests.harness.shop import Shop, over_the_running_spark
 
+pytestmark = pytest.mark.turns(2)
+
 
 @pytest.mark.parametrize("kind", ["mysql with GTIDs", "mariadb"])
 def test_a_whole_life_needs_no_other_grant(kind, tmp_path, lake, monkeypatch):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 
 from cdc_lib.errors import MergeError
@@ -7,6 +8,8 @@ from cdc_lib.store.objects.local import LocalStore
 from tests.harness.batches import BIGINT, table
 from tests.harness.histories import STEP, histories
 from tests.harness.lake import Lake
+
+pytestmark = pytest.mark.turns(2)
 
 
 def run(lake, history, values=lambda value: {"v": value}):

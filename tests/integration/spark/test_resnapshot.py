@@ -18,6 +18,8 @@ from spark_jobs.merging.run import merge, run
 from spark_jobs.sql import full_name
 from tests.harness.capture import SOURCE, Capture, first_chunk
 
+pytestmark = pytest.mark.turns(2)
+
 TABLES = ("one", "two", "list")
 
 

@@ -10,6 +10,8 @@ from spark_jobs.iceberg.lake_table import IcebergTable
 from tests.harness.batches import BIGINT, INT, Row, table
 from tests.harness.lake import Lake
 
+pytestmark = pytest.mark.turns(3)
+
 MODES = ("mirror", "soft_delete", "scd2")
 COLUMNS = {"id": BIGINT, "v": INT}
 BASE = [Row("c", 10 + i, {"id": i, "v": 1}) for i in range(1, 7)]
