@@ -39,8 +39,10 @@ def cells(request: Request, source: str) -> JSONResponse:
         if row.endswith(b"*"):
             return _answer(_scanned(opened, parse_scan(row[:-1], request.query_params.multi_items())))
         found = _rows_of(opened, parse_path(parts[1:], request.query_params.get("v")))
-    except (ConfigError, UnicodeDecodeError) as error:
-        raise RequestRefused(400, "BadRequest", str(error)) from error
+    except ConfigError as error:
+        raise RequestRefused(400, "BadRequest", f"{error.message}. {error.hint}".removesuffix(". ")) from error
+    except UnicodeDecodeError as error:
+        raise RequestRefused(400, "BadRequest", "the path or a parameter is not UTF-8") from error
     if not any(row.cells for row in found):
         raise RequestRefused(404, "NotFound", "there is no such row, or it has none of these cells")
     return _answer([found])

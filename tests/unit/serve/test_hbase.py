@@ -129,7 +129,10 @@ def test_a_scan_is_in_the_order_of_the_lake(get, asked, expected):
         ("shop.changes/a*?startrow=a", "either a prefix or rows at which it starts and ends"),
         ("shop.changes/b?v=x", "v is a number from 1 on"),
         ("shop.changes/b/d/now", "is not a timestamp"),
-        ("shop.changes/b/e:name", "there is no column"),
+        ("shop.changes/b/e:name", "Families are d and cdc"),
+        ("shop.changes/%FF/d:name", "is not UTF-8"),
+        ("%FF/b", "is not UTF-8"),
+        ("shop.changes/b/d/%FF", "is not UTF-8"),
         ("shop.orders/*?cut=noon", "has no cut"),
     ],
 )
