@@ -18,7 +18,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.read.cells import CellRow, CellTable
 from cdc_lib.read.cuts import LATEST, find_cut
 from cdc_lib.serve.catalog import CutCatalog
-from cdc_lib.serve.hbase_path import MOST_ROWS, RowPath, ScanRange, parse_path, parse_scan, too_many_rows
+from cdc_lib.serve.hbase_path import MOST_ROWS, HBaseScan, RowPath, parse_path, parse_scan, too_many_rows
 from cdc_lib.serve.refusal import RequestRefused
 
 HBASE_ROUTER = APIRouter()
@@ -76,7 +76,7 @@ def _rows_of(table: CellTable, asked: RowPath) -> list[CellRow]:
     return list(islice(found, asked.versions))
 
 
-def _scanned(table: CellTable, asked: ScanRange) -> list[list[CellRow]]:
+def _scanned(table: CellTable, asked: HBaseScan) -> list[list[CellRow]]:
     most = MOST_ROWS + 1 if asked.limit is None else asked.limit
     # A row without the asked columns is not in the answer, and does not count.
     limit = most if asked.columns is None else None

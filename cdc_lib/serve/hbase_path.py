@@ -36,7 +36,7 @@ class RowPath:
 
 
 @dataclass(frozen=True, slots=True)
-class ScanRange:
+class HBaseScan:
     """A range of rows.
 
     Args:
@@ -75,7 +75,7 @@ def parse_path(parts: Sequence[bytes], versions: str | None) -> RowPath:
     return RowPath(unquote_to_bytes(parts[0]), columns, times, 1 if versions is None else _count("v", versions))
 
 
-def parse_scan(prefix: bytes, options: Iterable[tuple[str, str]]) -> ScanRange:
+def parse_scan(prefix: bytes, options: Iterable[tuple[str, str]]) -> HBaseScan:
     """Return the rows that a scan asks for.
 
     Args:
@@ -98,7 +98,7 @@ def parse_scan(prefix: bytes, options: Iterable[tuple[str, str]]) -> ScanRange:
     if limit is not None and limit > MOST_ROWS:
         raise too_many_rows()
     start, stop = (last[name].encode() if last.get(name) else None for name in ("startrow", "endrow"))
-    return ScanRange(prefix or None, start, stop, columns or None, limit, last.get("reversed") == "true")
+    return HBaseScan(prefix or None, start, stop, columns or None, limit, last.get("reversed") == "true")
 
 
 def too_many_rows() -> ConfigError:
