@@ -29,7 +29,8 @@ def serve(
     """Serve a read-only Iceberg REST catalog: Spark, PyIceberg, DuckDB or Trino read all tables as of one transaction.
 
     The warehouse of a client is the name of a source. A namespace begins with a cut: latest, a time, a GTID, file:offset or an id.
-    Clients read the files with their own credentials. Other addresses than those of this machine need a token; TLS is a proxy's.
+    Clients read the files with their own credentials. Below /hbase/SOURCE are the GET paths of HBase's REST server.
+    Other addresses than those of this machine need a token; TLS is a proxy's.
 
     Example:
         cdc serve shop

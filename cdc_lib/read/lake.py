@@ -52,25 +52,33 @@ class Lake:
         self._batches: tuple[SourceConfig, ObjectStore] | None = None
 
     @classmethod
-    def open(cls, config: SourceConfig, *, store: ObjectStore | None = None, cache_bytes: int = DEFAULT_BYTES) -> Self:
+    def open(
+        cls,
+        config: SourceConfig,
+        *,
+        store: ObjectStore | None = None,
+        cache_bytes: int = DEFAULT_BYTES,
+        catalog: Catalog | None = None,
+    ) -> Self:
         """Open the lake of a source; its tables have their names at the source, ``database.table``.
 
         Args:
             config: the source.
             store: the source's store, for reads with ``fresh``; see :func:`cdc_lib.store.objects.open.open_store`.
             cache_bytes: how much of what was read is kept in memory.
+            catalog: the catalog of the source's lake, if it is open already.
 
         Raises:
             ConfigError: there is no lake yet, or its catalog cannot be read without Spark.
             StoreError: the catalog cannot be opened.
         """
         with translate_errors(config.source):
-            catalog = open_catalog(config)
+            opened = open_catalog(config) if catalog is None else catalog
 
         def lake_tables(table: str) -> frozenset[str]:
             return frozenset(str(merge.name) for merge in lake_merges(config, [table])[:1])
 
-        lake = cls(catalog, lambda table: load_table(config, catalog, table), lake_tables, cache_bytes)
+        lake = cls(opened, lambda table: load_table(config, opened, table), lake_tables, cache_bytes)
         lake._batches = (config, store) if store is not None else None
         return lake
 

@@ -2,6 +2,8 @@
 
 A client chooses the source as its ``warehouse``. A namespace begins with a cut: ``latest``, a time, a GTID, ``file:offset`` or the
 id of a cut. What a client reads of files, it reads with its own credentials.
+
+Below ``/hbase`` rows are read by key, see :mod:`cdc_lib.serve.hbase`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
 from cdc_lib.errors import CdcError
+from cdc_lib.read.lake import Lake
 from cdc_lib.serve.catalog import CutCatalog, Namespace, NotInCatalog, storage_settings
+from cdc_lib.serve.hbase import HBASE_ROUTER
+from cdc_lib.serve.refusal import RequestRefused
 
 log = logging.getLogger(__name__)
 
@@ -34,21 +39,6 @@ ENDPOINTS = [
 Json = dict[str, Any]
 
 
-class RequestRefused(Exception):
-    """A request that gets an error as its answer.
-
-    Args:
-        status: of HTTP.
-        kind: Iceberg's name of the error.
-        message: for people.
-    """
-
-    def __init__(self, status: int, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.kind = kind
-
-
 def make_app(catalogs: Mapping[str, CutCatalog], token: str) -> FastAPI:
     """Return the application.
 
@@ -58,7 +48,9 @@ def make_app(catalogs: Mapping[str, CutCatalog], token: str) -> FastAPI:
     """
     app = FastAPI(title="CDC cuts", openapi_url=None, dependencies=[Depends(authorized)])
     app.state.catalogs = catalogs
+    app.state.lakes = {source: Lake.open(one.config, catalog=one.catalog) for source, one in catalogs.items()}
     app.state.token = token
+    app.include_router(HBASE_ROUTER)
     app.include_router(ROUTER)
     app.add_exception_handler(RequestRefused, _refused)
     app.add_exception_handler(NotInCatalog, _missing)

@@ -26,6 +26,8 @@ def test_the_command_serves_the_cuts_until_it_is_interrupted(sources, lake, orde
             assert process.stdout.readline() == f"serving shop at http://127.0.0.1:{port}; Ctrl-C ends it\n"
             answer = _asked(f"http://127.0.0.1:{port}/v1/shop/namespaces/latest%1Fshop/tables", process)
             assert [one["name"] for one in answer.json()["identifiers"]] == ["orders"]
+            answer = _asked(f"http://127.0.0.1:{port}/hbase/shop/shop.orders/%5B%22de%22%2C2%5D/d:name", process)
+            assert answer.json()["Row"][0]["Cell"] == [{"column": "ZDpuYW1l", "timestamp": 0, "$": "Yg=="}]
             process.send_signal(signal.SIGTERM)
             process.wait(30)
         finally:
