@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from cdc_lib.cli import job
 from cdc_lib.cli.context import AsJson, config_of, find, open_pipeline, settings
 from cdc_lib.cli.output import exit_code, print_json, say, table
 from cdc_lib.config import Loaded, load_sources
 from cdc_lib.doctor.examine import examine
 from cdc_lib.doctor.visit import Visit
-from cdc_lib.errors import CdcError
+from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.model.finding import Finding
 
 _THREADS = 64
 
@@ -40,21 +45,31 @@ def doctor(
         str | None, typer.Argument(metavar="[SOURCE]", help="Name of a source: its file without .yaml. Default: all.")
     ] = None,
     as_json: AsJson = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Also run a Spark job that reads and writes as a merge does; needs SOURCE.")
+    ] = False,
 ) -> None:
     """Check every source file, server, store, lake and Java; exits with 0 only when a run can work.
 
     Sources that do not answer together take less than 5 seconds; those that were not checked in that time are named.
+    --spark runs a job on the source's Spark: its executors read a file of the store, write a table into the warehouse and read it
+    again. The table is then dropped. A key, endpoint, certificate, right or jar that they lack is named.
 
     Example:
         cdc doctor
         cdc doctor shop
+        cdc doctor shop --spark
         cdc doctor --json
     """
+    if spark and source is None:
+        raise ConfigError("--spark checks one source at a time", hint="Name it: cdc doctor SOURCE --spark")
     folder = settings(context).sources
     sources = load_sources(folder) if source is None else [find(context, source)]
     visit = Visit()
     with ThreadPoolExecutor(_THREADS) as pool:  # most of them wait for their turn
         lines = [line for found in pool.map(partial(examined, visit=visit), sources) for line in found]
+    if spark:
+        lines += [line for loaded in sources for line in probed(loaded)]
     if as_json:
         print_json(lines)
     elif lines:
@@ -76,9 +91,28 @@ def examined(loaded: Loaded, visit: Visit) -> Sequence[Line]:
                 return [_not_reached(loaded)]
             findings = examine(pipeline, patience, visit.java)
     except CdcError as error:
-        context = ", ".join(f"{name}={value}" for name, value in error.context.items())
-        text = f"{error.message} [{context}]" if context else error.message
-        return [Line(loaded.source, "error", text, error.hint, exit_code(error))]
+        return [_line_of(loaded, error)]
+    return _lines(loaded, findings)
+
+
+def probed(loaded: Loaded) -> Sequence[Line]:
+    """Run the Spark job that checks what executors can do; that it cannot run is a line too."""
+    with tempfile.TemporaryDirectory(prefix="cdc-doctor-") as folder:
+        report = Path(folder) / "findings.json"
+        try:
+            job.run_job("probe", loaded, to_stderr=True, report=report)
+        except CdcError as error:
+            return [_line_of(loaded, error)]
+        return _lines(loaded, [Finding(**one) for one in json.loads(report.read_bytes())])
+
+
+def _line_of(loaded: Loaded, error: CdcError) -> Line:
+    context = ", ".join(f"{name}={value}" for name, value in error.context.items())
+    text = f"{error.message} [{context}]" if context else error.message
+    return Line(loaded.source, "error", text, error.hint, exit_code(error))
+
+
+def _lines(loaded: Loaded, findings: Sequence[Finding]) -> list[Line]:
     return [
         Line(loaded.source, found.level, found.what, found.hint, 1 if found.level == "error" else 0)
         for found in findings

@@ -80,6 +80,9 @@ _QUARANTINE = {
 
 _SPARK = {
     "serve": Entry("Run the Spark jobs of many sources in one Spark that stays up: no job starts Java."),
+    "jobs": Entry(
+        "List the jobs of the Spark server that a source's file names: those of all sources that wait, run or ended lately."
+    ),
 }
 
 _SCHEMA = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ from cdc_lib.config import Credentials, ServerConfig, SourceConfig, TablesConfig
 from cdc_lib.doctor.java_check import check_java
 from cdc_lib.doctor.lake_check import check_lake
 from cdc_lib.doctor.server_check import check_grants, check_server, check_standby, check_start, check_tables
-from cdc_lib.doctor.spark_check import check_spark_server
+from cdc_lib.doctor.spark_check import check_spark, check_spark_server
 from cdc_lib.doctor.store_check import check_store
 from cdc_lib.errors import CdcError
 from cdc_lib.model.cursor import DRAIN
@@ -49,7 +48,7 @@ def examine(pipeline: Pipeline, patience: float = PATIENCE, java: Check = check_
     if config.merge.spark_server is not None:
         checks["the Spark server"] = partial(check_spark_server, config.merge.spark_server)
     else:
-        checks |= {"Java": java, "Spark": _check_spark}
+        checks |= {"Java": java, "Spark": partial(check_spark, config.merge.spark_master)}
     for host, port in config.addresses[1:]:
         standby = config.at(host, port).server
         checks[f"the standby {host}:{port}"] = partial(check_standby, standby, credentials)
@@ -91,11 +90,6 @@ def _hurried(config: SourceConfig) -> SourceConfig:
     return config.model_copy(
         update={"server": server.model_copy(update={"connect_timeout": min(_CONNECT, server.connect_timeout)})}
     )
-
-
-def _check_spark() -> Iterator[Finding]:
-    if importlib.util.find_spec("pyspark") is None:
-        yield Finding("error", "merges need pyspark, which is not installed", 'pip install "lakecdc[spark]"')
 
 
 def side_by_side(checks: dict[str, Check], patience: float) -> list[Finding]:

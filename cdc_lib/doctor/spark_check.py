@@ -1,7 +1,9 @@
-"""Checks that the Spark server of a source answers."""
+"""Checks that the Spark server of a source answers, or else that Spark is installed and the master of its cluster answers."""
 
 from __future__ import annotations
 
+import importlib.util
+import socket
 from collections.abc import Iterator
 
 from cdc_lib.config.work import SparkServerConfig
@@ -19,3 +21,34 @@ def check_spark_server(config: SparkServerConfig) -> Iterator[Finding]:
         return
     at = f"{found.running} of {found.slots} jobs run, {found.waiting} wait"
     yield Finding("ok", f"the Spark server at {config.url} has Spark {found.spark} on {found.master}: {at}")
+
+
+_PATIENCE = 3.0
+"""Seconds that a master has to accept a connection."""
+
+_STANDALONE, _PORT = "spark://", 7077
+
+
+def check_spark(master: str) -> Iterator[Finding]:
+    """Yield findings about the package, and about the masters of a standalone cluster.
+
+    Args:
+        master: ``merge.spark_master`` of the source file.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        yield Finding("error", "merges need pyspark, which is not installed", 'pip install "lakecdc[spark]"')
+    addresses = master.removeprefix(_STANDALONE).split(",") if master.startswith(_STANDALONE) else []
+    silent = [f"{address}: {why}" for address in addresses if (why := _refusal(address))]
+    if addresses and len(silent) == len(addresses):
+        hint = "Start the master of the cluster, or correct merge.spark_master."
+        yield Finding("error", f"the Spark master cannot be reached at {'; '.join(silent)}", hint)
+
+
+def _refusal(address: str) -> str:
+    """Return why a master does not accept a connection, else an empty text."""
+    host, _, port = address.rpartition(":") if ":" in address else (address, "", "")
+    try:
+        socket.create_connection((host.strip("[]"), int(port or _PORT)), timeout=_PATIENCE).close()
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return ""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-JobName = Literal["merge", "verify", "maintain", "backfill"]
+JobName = Literal["merge", "verify", "maintain", "backfill", "probe"]
 """The jobs that a server runs: modules of ``spark_jobs``."""
 
 State = Literal["waiting", "running", "ended", "cancelled"]

@@ -32,7 +32,7 @@ from spark_jobs.runtime.jars import jar_paths
 from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.java_options import java_options
 from spark_jobs.runtime.storage_keys import storage_keys
-from spark_jobs.runtime.trust_store import trust_options
+from spark_jobs.runtime.trust_store import executor_settings, trust_options, trust_store
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -57,6 +57,9 @@ DEFAULTS = {
 }
 """Default Spark settings; ``merge.conf`` of the source file overrides them."""
 
+CATALOG_DRIVERS = ("sqlite", "postgresql")
+"""JDBC drivers in ``jars.lock``, by the word after ``jdbc:`` in ``lake.uri``."""
+
 FIXED = {
     # Spark substitutes environment variables in every statement, also in names and values of the source: a table named
     # ${env:AWS_SECRET_ACCESS_KEY} would get the secret as its name in the lake.
@@ -73,15 +76,25 @@ def spark_session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]
         config: the source.
         rows: number of rows that the job reads, 0 if unknown; see :mod:`spark_jobs.runtime.java_options`.
     """
-    make_catalog_folder(config.lake)
-    if is_attached():
-        spark = attached_session()
+    with application(config, rows) as spark:
         connect_catalog(spark, config)
         yield spark
+
+
+@contextmanager
+def application(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]:
+    """Start Spark, or connect to that of the server, without the catalog of the source.
+
+    Args:
+        config: the source.
+        rows: number of rows that the job reads, 0 if unknown.
+    """
+    make_catalog_folder(config.lake)
+    if is_attached():
+        yield attached_session()
         return
     spark = started(f"cdc-merge-{config.source}", spark_settings(config, rows), hidden_from_java(config))
     try:
-        connect_catalog(spark, config)
         yield spark
     finally:
         spark.stop()
@@ -142,6 +155,17 @@ def table_session(spark: SparkSession, config: SourceConfig) -> SparkSession:
     return session
 
 
+def store_session(spark: SparkSession, config: SourceConfig) -> SparkSession:
+    """Return a session of the same application that reads the store, without the source's catalog."""
+    session = spark.newSession()
+    tag_thread(session)
+    if is_attached():
+        _set_conf_of_source(session, config.merge.conf)
+    for name, value in hadoop_settings(config.store).items():
+        session.conf.set(name, value)
+    return session
+
+
 @contextmanager
 def set_for(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Apply settings in a block, in a session that no other thread uses."""
@@ -199,9 +223,8 @@ def spark_settings(config: SourceConfig, rows: int = 0) -> dict[str, str]:
     java = java_options(merge.spark_master, merge.driver_memory, rows)
     if merge.spark_master.startswith("local"):
         java += archive_options(paths)
-    return start_settings(
-        merge.spark_master, merge.driver_memory, paths, merge.conf, java=java, always=trust_options(config.store.ca)
-    )
+    trust = trust_store(config.store.ca)
+    return start_settings(merge.spark_master, merge.driver_memory, paths, merge.conf, java=java, trust=trust)
 
 
 def start_settings(
@@ -211,7 +234,7 @@ def start_settings(
     conf: Mapping[str, str],
     *,
     java: Sequence[str],
-    always: Sequence[str] = (),
+    trust: Path | None = None,
 ) -> dict[str, str]:
     """Return the settings of a Java process.
 
@@ -221,15 +244,12 @@ def start_settings(
         jars: additional ones.
         conf: settings that override the defaults.
         java: Java options, unless ``conf`` has its own.
-        always: Java options that come first; Java uses the last value of a property.
+        trust: Java's trust store; None for that of each machine. Its options come first: Java uses the last value of a property.
     """
     files = [str(path) for path in jars]
     # In one process the class path is enough; a cluster sends the jars to its executors.
-    classes = (
-        {"spark.driver.extraClassPath": ":".join(files)}
-        if master.startswith("local")
-        else {"spark.jars": ",".join(files)}
-    )
+    local = master.startswith("local")
+    classes = {"spark.driver.extraClassPath": ":".join(files)} if local else {"spark.jars": ",".join(files)}
     options = [conf[JAVA_OPTIONS]] if JAVA_OPTIONS in conf else java
     return {
         "spark.master": master,
@@ -237,7 +257,10 @@ def start_settings(
         **classes,
         **DEFAULTS,
         **conf,
-        JAVA_OPTIONS: " ".join((f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}", *always, *options)),
+        **({} if local else executor_settings(trust, conf)),
+        JAVA_OPTIONS: " ".join(
+            (f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}", *trust_options(trust), *options)
+        ),
         **FIXED,
     }
 
@@ -245,8 +268,7 @@ def start_settings(
 def session_jars(config: SourceConfig) -> list[Path]:
     """Return the additional jars of a source's jobs."""
     names = ["iceberg"]
-    if (config.lake.uri or "").startswith("jdbc:sqlite:"):
-        names.append("sqlite")
+    names += [name for name in CATALOG_DRIVERS if (config.lake.uri or "").startswith(f"jdbc:{name}:")]
     if config.store.scheme == "s3" or _on_s3(config):
         names.append("s3")
     return jar_paths(names)

@@ -25,8 +25,8 @@ from cdc_lib.jobs.secrets import SERVER_TOKEN
 from spark_jobs.job import spark_conf
 from spark_jobs.runtime.jars import jar_paths
 from spark_jobs.runtime.log_lines import say
-from spark_jobs.runtime.session import start_settings, started
-from spark_jobs.runtime.trust_store import trust_options
+from spark_jobs.runtime.session import CATALOG_DRIVERS, start_settings, started
+from spark_jobs.runtime.trust_store import trust_store
 from spark_jobs.server.app import make_app
 from spark_jobs.server.jobs import Jobs
 from spark_jobs.server.process import job_processes
@@ -95,10 +95,8 @@ def _parser() -> argparse.ArgumentParser:
 @contextmanager
 def _spark(options: argparse.Namespace) -> Iterator[SparkSession]:
     conf = spark_conf(options.conf, "--conf")
-    jars = jar_paths(["iceberg", "sqlite", "s3"])
-    settings = start_settings(
-        options.master, options.driver_memory, jars, conf, java=(), always=trust_options(options.ca)
-    )
+    jars, trust = jar_paths(["iceberg", *CATALOG_DRIVERS, "s3"]), trust_store(options.ca)
+    settings = start_settings(options.master, options.driver_memory, jars, conf, java=(), trust=trust)
     spark = started("cdc-spark-server", settings)
     threading.Thread(target=_end_with_java, name="java", daemon=True).start()
     try:

@@ -30,6 +30,7 @@ class SparkCluster:
     """
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.port, self._page = free_port(), free_port()
         self._workers = workers

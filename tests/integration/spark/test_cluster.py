@@ -1,15 +1,24 @@
-"""A Spark cluster with executors on workers that know nothing of the source: the whole way, on S3, by a Spark server."""
+"""A Spark cluster with executors on workers that know nothing of the source: the whole way, on S3, by a Spark server.
+
+The catalog is in SQLite or PostgreSQL.
+"""
 
 from __future__ import annotations
 
+import secrets
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import MySqlServer, S3Server
+from tests.harness.servers.postgres import USER, PostgresServer
 from tests.harness.spark_cluster import SparkCluster
 from tests.harness.spark_server import RunningSparkServer
 from tests.integration.spark.test_spark_server import Source
@@ -30,6 +39,23 @@ def spark_server(cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory
         yield server
 
 
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with PostgresServer() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite"])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """What a source file has as ``lake.uri``."""
+    if request.param == "sqlite":
+        return f"jdbc:sqlite:{tmp_path}/catalog.db"
+    server: PostgresServer = request.getfixturevalue("postgres")
+    name = f"lake_{secrets.token_hex(4)}"
+    server.create_database(name)
+    return f"jdbc:postgresql://127.0.0.1:{server.port}/{name}?user={USER}"
+
+
 @pytest.fixture
 def source(
     mysql_server: MySqlServer,
@@ -38,6 +64,7 @@ def source(
     spark_server: RunningSparkServer,
     s3_server: S3Server,
     bucket: str,
+    catalog: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Source:
     monkeypatch.setenv("CDC_PASSWORD", mysql_server.cdc_password)
@@ -50,13 +77,14 @@ def source(
         "access_key_env": "TEST_KEY",
         "secret_key_env": "TEST_SECRET",
     }
-    lake = {"type": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/catalog.db", "warehouse": f"s3://{bucket}/lake"}
+    lake = {"type": "jdbc", "uri": catalog, "warehouse": f"s3://{bucket}/lake"}
     modes = [{"tables": f"{mysql_database}.kept", "mode": "scd2"}]
     return Source(
         mysql_server, mysql_database, tmp_path, spark_server, settings={"store": store, "lake": lake, "modes": modes}
     )
 
 
+@pytest.mark.parametrize("catalog", ["sqlite", "postgresql"], indirect=True)
 def test_the_lake_equals_the_source_through_everything(source: Source, cluster: SparkCluster) -> None:
     """Snapshot, merges, a table with history, re-selected rows, maintenance; executors get jars and keys from the job."""
     source.execute("CREATE TABLE kept (id INT PRIMARY KEY, v VARCHAR(20))")
@@ -74,6 +102,7 @@ def test_the_lake_equals_the_source_through_everything(source: Source, cluster: 
     source.execute("DELETE FROM orders WHERE id = 1")
     source.cdc("run shop")
     assert source.verified()["clean"]
+    assert "executors write and read tables" in source.cdc("doctor shop --spark --json")
     written = cluster.executors()
     assert len(written) == 2  # both workers ran tasks of the driver that stays
     assert all("Finished task" in text for text in written)
@@ -118,3 +147,47 @@ def test_a_killed_driver_loses_nothing(source: Source, spark_server: RunningSpar
     spark_server.start()
     source.cdc("run shop")
     assert source.verified()["clean"]
+
+
+def test_executors_trust_the_authority_of_the_store_and_without_it_doctor_names_it(
+    mysql_server: MySqlServer, mysql_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job's own driver sends them the trust store; a driver that trusts it alone is not enough."""
+    monkeypatch.setenv("CDC_PASSWORD", mysql_server.cdc_password)
+    mysql_server.execute("CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(20))", database=mysql_database)
+    mysql_server.execute("INSERT INTO orders VALUES (1, 'a')", database=mysql_database)
+    with S3Server(names=("127.0.0.1",)) as s3, SparkCluster(tmp_path / "cluster", workers=1) as cluster:
+        monkeypatch.setenv("TEST_KEY", s3.access_key)
+        monkeypatch.setenv("TEST_SECRET", s3.secret_key)
+        bucket = s3.make_bucket()
+        store = {"url": f"s3://{bucket}/batches", "endpoint_url": s3.endpoint, "region": s3.region}
+        store |= {"access_key_env": "TEST_KEY", "secret_key_env": "TEST_SECRET", "ca": str(s3.certificate)}
+        lake = {"type": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/catalog.db", "warehouse": f"s3://{bucket}/lake"}
+        conf = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1"}
+        sources = tmp_path / "sources"
+        sources.mkdir()
+
+        def cdc(command: str, code: int = 0, **more: str) -> str:
+            merge = {"spark_master": cluster.url, "driver_memory": "1g", "conf": {**conf, **more}}
+            document = source_settings(
+                mysql_server,
+                [f"{mysql_database}.*"],
+                tmp_path,
+                store=store,
+                lake=lake,
+                merge=merge,
+                verify={"wait": "0s"},
+            )
+            (sources / "shop.yaml").write_text(yaml.safe_dump(document))
+            program = [sys.executable, "-m", "cdc_lib.cli", "--sources", str(sources), *command.split()]
+            done = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False)
+            assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
+            return done.stdout
+
+        cdc("run shop")
+        assert '"clean": true' in cdc("verify shop --json")
+        # Java uses the last value: executors look for a trust store that they do not have.
+        without = {"spark.executor.extraJavaOptions": "-Djavax.net.ssl.trustStore=missing.p12"}
+        text = cdc("doctor shop --spark --json", 1, **without)
+        assert "the executor on 127.0.0.1 could not" in text
+        assert "the certificate of the server is not trusted there" in text

@@ -30,7 +30,8 @@ NOT_HERE = (
     "./dev audit",
     "./dev sbom",
     "./dev cdc --help",
-    "cdc spark serve",
+    "cdc spark ",
+    "cdc doctor shop --spark",
     "cdc schema ",  # needs a table that waits: test_schema_changes.py
     "CDC_SPARK_TOKEN=",
 )

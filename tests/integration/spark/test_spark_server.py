@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,10 +21,12 @@ from cdc_airflow.server_job import SparkJobTrigger
 from cdc_airflow.verify import VerifyOperator
 from cdc_lib.config import load_source
 from cdc_lib.config.work import SparkServerConfig
+from cdc_lib.doctor import visit
 from cdc_lib.errors import ConfigError, MergeConflict, SparkUnavailable
 from cdc_lib.jobs.client import SparkServer, job_request, raise_for
 from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import MySqlServer, S3Server
+from tests.harness.servers.process import free_port
 from tests.harness.shop import command_line
 from tests.harness.spark_server import RunningSparkServer
 
@@ -99,15 +101,18 @@ def test_the_commands_of_people_run_their_jobs_on_the_server(source: Source, spa
     assert (found["clean"], found["tables"][0]["source_rows"]) == (True, 2)
     assert "files became" in source.cdc("lake maintain shop")
     assert source.database in source.cdc("backfill shop")
-    kinds = {job.job for job in spark_server.client.jobs() if job.state == "ended"}
-    assert {"merge", "verify", "maintain", "backfill"} <= kinds
+    listed = json.loads(source.cdc("spark jobs shop --json"))
+    assert {"merge", "verify", "maintain", "backfill"} <= {job["job"] for job in listed if job["state"] == "ended"}
+    assert {(job["source"], job["exit_code"], job["error"]) for job in listed} >= {("shop", 0, "")}
+    assert "maintain" in source.cdc("spark jobs shop")
 
 
 def test_the_error_of_a_job_is_that_of_the_command(source: Source) -> None:
-    """With its class, which decides the exit status, and its hint."""
+    """With its class, which decides the exit status, and its hint; the list of jobs has it too."""
     source.cdc("run shop")
     text = source.cdc(f"lake maintain shop {source.database}.nothing", code=2)
     assert "the lake has nothing of" in text
+    assert json.loads(source.cdc("spark jobs shop --json"))[-1]["error"].startswith("the lake has nothing of")
     assert f"It has {source.database}.orders" in text
 
 
@@ -183,6 +188,69 @@ def test_doctor_asks_the_server_instead_of_looking_for_java(source: Source, monk
     assert "Java" not in text
     monkeypatch.setenv("CDC_TEST_SPARK_TOKEN", "another")
     assert "token is missing or wrong" in source.cdc("doctor shop", code=1)
+
+
+@pytest.fixture
+def on_s3(
+    mysql_server: MySqlServer,
+    mysql_database: str,
+    tmp_path: Path,
+    spark_server: RunningSparkServer,
+    s3_server: S3Server,
+    bucket: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., dict[str, list[str]]]:
+    """Call the doctor, with its job in Spark, over a source whose store and lake are on S3; returns its findings by level."""
+    monkeypatch.setenv("TEST_KEY", s3_server.access_key)
+    monkeypatch.setenv("TEST_SECRET", s3_server.secret_key)
+    monkeypatch.setattr(visit, "PATIENCE", 60.0)  # the machine may be busy
+    store = {"url": f"s3://{bucket}/batches", "endpoint_url": s3_server.endpoint, "region": s3_server.region}
+    store |= {"access_key_env": "TEST_KEY", "secret_key_env": "TEST_SECRET"}
+    lake = {"type": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/catalog.db", "warehouse": f"s3://{bucket}/lake"}
+    written = source_settings(mysql_server, [f"{mysql_database}.*"], tmp_path, store=store)
+    mysql_server.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=mysql_database)
+    (tmp_path / "sources").mkdir()
+
+    def found(conf: Mapping[str, str] | None = None, **changed: Any) -> dict[str, list[str]]:
+        merge = {"spark_server": spark_server.config.model_dump(exclude_none=True), "conf": dict(conf or {})}
+        document = {**written, "lake": {**lake, **changed}, "merge": merge}
+        (tmp_path / "sources" / "shop.yaml").write_text(yaml.safe_dump(document))
+        text = command_line(tmp_path / "sources", "cdc doctor shop --spark --json", 1 if conf or changed else 0)
+        lines = json.loads(text[text.index("[") :])
+        return {level: [line["what"] for line in lines if line["level"] == level] for level in ("ok", "error")}
+
+    return found
+
+
+def test_doctor_runs_a_job_that_reads_and_writes_as_a_merge_does(
+    on_s3: Callable[..., dict[str, list[str]]], s3_server: S3Server, bucket: str
+) -> None:
+    """It leaves nothing behind, in the bucket or in the catalog."""
+    found = on_s3()
+    assert found["error"] == []
+    assert [what for what in found["ok"] if what.startswith("Spark 4.1")]
+    assert f"Spark's executors read the store s3://{bucket}/batches" in found["ok"]
+    assert f"Spark's executors write and read tables in the warehouse s3://{bucket}/lake" in found["ok"]
+    left = s3_server.client().list_objects_v2(Bucket=bucket).get("Contents", [])
+    assert [one["Key"] for one in left if "probe" in one["Key"]] == []
+
+
+def test_doctor_names_within_seconds_what_spark_lacks(on_s3: Callable[..., dict[str, list[str]]]) -> None:
+    """A key, an endpoint, a bucket, a way to the store: each is one finding, and the rest is still checked."""
+    nobody = f"http://127.0.0.1:{free_port()}"
+    wrong_key = {"s3.access-key-id": "nobody", "s3.secret-access-key": "nothing"}
+    proxy = {"fs.s3a.proxy.host": "127.0.0.1", "fs.s3a.proxy.port": str(free_port())}
+    for changed, write, why in (
+        ({"properties": wrong_key}, "write", "S3 does not accept the key"),
+        ({"properties": {"s3.endpoint": nobody}}, "write", "cannot be reached"),
+        ({"warehouse": "s3://nothing-here/lake"}, "write", "there is no such bucket"),
+        ({"conf": proxy}, "read the store", "cannot be reached"),
+    ):
+        began = time.monotonic()
+        (what,) = [one for one in on_s3(**changed)["error"] if one.startswith(("the driver could", "the executor on"))]
+        assert time.monotonic() - began < 120, what
+        assert why in what, what
+        assert write in what or "create a table" in what, what
 
 
 def test_an_address_of_something_else_is_refused(s3_server: S3Server) -> None:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from cdc_lib.cli import doctor as command
 from cdc_lib.cli.main import app
 from cdc_lib.doctor import visit
+from cdc_lib.errors import SparkUnavailable
 from cdc_lib.model.finding import Finding
 from tests.harness.servers.process import free_port
 
@@ -93,3 +94,30 @@ def test_sources_that_answer_are_all_checked_however_long_they_take(doctor, monk
 def test_one_source_is_checked_alone(doctor):
     """Its name is the argument."""
     assert list(doctor(free_port(), free_port(), only=("s02",))) == ["s02"]
+
+
+def test_the_check_of_spark_is_for_one_source(tmp_path):
+    """A job for each of many sources would take minutes."""
+    result = CliRunner().invoke(app, ["--sources", str(tmp_path), "doctor", "--spark"])
+    assert result.exit_code == 2
+    assert "cdc doctor SOURCE --spark" in " ".join(result.output.split())
+
+
+def test_what_the_job_of_spark_finds_is_beside_the_other_findings(doctor, monkeypatch):
+    """And so is that it could not run."""
+    port = free_port()
+
+    def finds(kind, loaded, *, to_stderr, report):
+        report.write_text(json.dumps([{"level": "error", "what": f"{kind} of {loaded.source}", "hint": "do it"}]))
+
+    monkeypatch.setattr(command.job, "run_job", finds)
+    lines = doctor(port, only=("s01", "--spark"))["s01"]
+    assert (lines[-1]["what"], lines[-1]["hint"], lines[-1]["level"]) == ("probe of s01", "do it", "error")
+    assert len(lines) > 1
+
+    def fails(*_, **__):
+        raise SparkUnavailable("the Spark server does not answer", hint="Start it again.", url="http://h:1")
+
+    monkeypatch.setattr(command.job, "run_job", fails)
+    last = doctor(port, only=("s01", "--spark"))["s01"][-1]
+    assert last["what"] == "the Spark server does not answer [url=http://h:1]"

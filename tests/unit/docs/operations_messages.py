@@ -41,6 +41,10 @@ FOLLOWED_ELSEWHERE = {
 """The message of each row, and the test that causes it and does what the row says, to equal tables or to what the row promises."""
 
 CAUSED_ONLY = {
+    "the source file names no Spark server": (
+        "tests/unit/cli/test_spark_jobs.py::test_a_source_without_a_server_has_no_list",
+        "The jobs of a server are listed by tests/integration/spark/test_spark_server.py.",
+    ),
     "the Spark server refuses the request: …": (
         "tests/integration/spark/test_spark_server.py::test_a_request_without_the_token_is_refused",
         "The other tests of that file send the token.",

@@ -19,6 +19,7 @@ from cdc_lib.config import LakeConfig, StoreConfig, TablesConfig
 from cdc_lib.doctor.examine import shared, side_by_side
 from cdc_lib.doctor.java_check import check_java, java_of, version_in
 from cdc_lib.doctor.lake_check import check_lake
+from cdc_lib.doctor.spark_check import check_spark
 from cdc_lib.doctor.store_check import check_store
 from cdc_lib.doctor.tables_check import key_findings, pattern_findings
 from cdc_lib.errors import ConfigError, SourceUnavailable
@@ -295,3 +296,16 @@ def test_a_check_that_does_not_end_or_fails_hides_no_other():
     assert findings[2].what == "no answer [port=3306]"
     assert "ZeroDivisionError" in findings[3].what
     forever.set()
+
+
+def test_a_spark_master_that_does_not_answer_is_named():
+    """One of several is enough; other kinds of clusters are not looked at, and neither is this machine."""
+    silent = f"127.0.0.1:{free_port()}"
+    (found,) = check_spark(f"spark://{silent}")
+    assert found.level == "error"
+    assert f"the Spark master cannot be reached at {silent}: " in found.what
+    assert "merge.spark_master" in found.hint
+    with closing(socket.create_server(("127.0.0.1", 0))) as master:
+        assert list(check_spark(f"spark://{silent},127.0.0.1:{master.getsockname()[1]}")) == []
+    for other in ("local[2]", "yarn", "k8s://https://h:6443"):
+        assert list(check_spark(other)) == []

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from spark_jobs.runtime.session import (
     spark_settings,
 )
 from tests.harness.lake import lake_config
+from tests.harness.servers.certificate import write_certificate
 
 S3 = {
     "url": "s3://bucket/cdc",
@@ -71,6 +73,44 @@ def test_jars_are_sent_to_a_cluster(tmp_path):
     settings = spark_settings(lake_config(tmp_path, merge={"spark_master": "spark://host:7077"}))
     assert settings["spark.jars"].count(".jar") == 2
     assert "spark.driver.extraClassPath" not in settings
+
+
+def test_a_catalog_in_postgresql_needs_its_driver_alone(tmp_path):
+    """It is fetched like the one of SQLite; a password in the address or in a property is in no setting of the start."""
+    properties = {"jdbc.user": "u", "jdbc.password": "secr3t"}
+    lake = {"type": "jdbc", "uri": "jdbc:postgresql://db/lake", "warehouse": "s3://b/lake", "properties": properties}
+    settings = spark_settings(lake_config(tmp_path, store=S3, lake=lake))
+    names = [path.rpartition("/")[2] for path in settings["spark.driver.extraClassPath"].split(":")]
+    assert names == ["iceberg.jar", "postgresql.jar", "s3.jar"]
+    assert "secr3t" not in f"{settings}"
+
+
+@pytest.fixture
+def secure(tmp_path):
+    """A store whose certificate has an authority of its own."""
+    write_certificate(tmp_path / "ca.pem", tmp_path / "key.pem")
+    return {**S3, "ca": str(tmp_path / "ca.pem")}
+
+
+@pytest.mark.filterwarnings("ignore:Parsed a serial number")  # of an authority of the system
+def test_executors_of_a_cluster_get_the_authority_of_the_store(tmp_path, secure):
+    """As a file that Spark sends; options and files of the source file stay, and come last."""
+    conf = {"spark.executor.extraJavaOptions": "-Xss4m", "spark.files": "/etc/more.conf"}
+    settings = spark_settings(lake_config(tmp_path, store=secure, merge={"spark_master": "yarn", "conf": conf}))
+    trust, *others = settings["spark.files"].split(",")
+    assert (Path(trust).is_file(), others) == (True, ["/etc/more.conf"])
+    options = settings["spark.executor.extraJavaOptions"].split()
+    assert options[0] == f"-Djavax.net.ssl.trustStore={Path(trust).name}"  # in the folder where an executor runs
+    assert options[-1] == "-Xss4m"
+    assert f"-Djavax.net.ssl.trustStore={trust} " in settings[JAVA_OPTIONS]
+
+
+@pytest.mark.filterwarnings("ignore:Parsed a serial number")  # of an authority of the system
+def test_without_an_authority_or_other_machines_nothing_is_sent(tmp_path, secure):
+    for store, master in ((secure, "local[2]"), (S3, "yarn")):
+        settings = spark_settings(lake_config(tmp_path, store=store, merge={"spark_master": master}))
+        assert "spark.files" not in settings
+        assert "spark.executor.extraJavaOptions" not in settings
 
 
 def test_settings_of_the_source_file_override_the_defaults(tmp_path):
