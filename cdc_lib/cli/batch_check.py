@@ -32,7 +32,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class WindowBounds:
     """The options that bound the windows, as they are typed."""
 
     last: int | None
@@ -72,7 +72,7 @@ def refuse(when: str, **options: object) -> None:
             )
 
 
-def run(loaded: Loaded, tables: Sequence[str], bounds: Bounds, *, as_json: bool) -> None:
+def run(loaded: Loaded, tables: Sequence[str], bounds: WindowBounds, *, as_json: bool) -> None:
     """Compare windows and print the result; exits with 1 when changes differ."""
     pipeline = open_pipeline(config_of(loaded))
     choice = bounds.choice(tables)

@@ -76,7 +76,7 @@ def verify(
         cdc verify shop --batches --last 5
     """
     loaded = find(context, source)
-    choice = batch_check.Bounds(last, since, until, tuple(window or ()))
+    choice = batch_check.WindowBounds(last, since, until, tuple(window or ()))
     if batches:
         batch_check.refuse("with --batches", repair=repair, wait=wait, statement_delay=statement_delay, html=html)
         batch_check.run(loaded, tables or [], choice, as_json=as_json)

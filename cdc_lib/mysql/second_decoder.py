@@ -118,7 +118,7 @@ def _next(stream: Any, server: ServerConfig, places: _Places) -> Any:
     except pymysql.MySQLError as error:
         raise translated(error, server) from error
     except _FAILURES as error:
-        why = f"mysql-replication cannot read the binlog after {places}: {type(error).__name__}: {error}"
+        why = f"mysql-replication cannot read the binlog after {places}: {error!r}"
         return DecodedEvent("failed", 0, 0, why=why)
 
 
@@ -180,7 +180,7 @@ def _rows(event: Any, file: int, offset: int) -> DecodedEvent:
     try:
         rows = event.rows
     except _FAILURES as error:
-        why = f"mysql-replication fails at a value: {type(error).__name__}"
+        why = f"mysql-replication fails at a value: {error!r}"
         return DecodedEvent("unreadable", file, offset, table, why=why)
     named = all(column.name is not None for column in event.columns)
     images = [_images(event, row) for row in rows]

@@ -59,7 +59,7 @@ class StoredChange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class KnownOfWindow:
     """What is known about a window before it is decoded again.
 
     Args:
@@ -90,7 +90,7 @@ class WindowComparison:
     """
 
     stored: Mapping[TableName, Iterator[StoredChange]]
-    expected: Expected
+    expected: KnownOfWindow
     equal: int = 0
     differing: int = 0
     differences: list[DifferentChange] = field(default_factory=list)

@@ -25,7 +25,7 @@ from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.windows import stored_windows
 from cdc_lib.verify.batches.cells import table_unreadable
-from cdc_lib.verify.batches.compare import Expected, WindowComparison
+from cdc_lib.verify.batches.compare import KnownOfWindow, WindowComparison
 from cdc_lib.verify.batches.stored import stored_changes
 
 
@@ -145,7 +145,7 @@ class BatchVerification:
             ((one.start.file_number, one.start.offset), (one.position.file_number, one.position.offset))
             for one in manifest.prepared
         )
-        expected = Expected(is_captured, left_out, is_masked, prepared)
+        expected = KnownOfWindow(is_captured, left_out, is_masked, prepared)
         stored = stored_changes(self.store, manifest)
         compared = {
             table: changes for table, changes in stored.items() if choice.wants(*table.pair) and table not in left_out

@@ -10,7 +10,7 @@ from cdc_lib.model.decoded_event import NULL, DecodedEvent, DecodedImage
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.verify.batches.cells import Unsure, compare_of
-from cdc_lib.verify.batches.compare import Expected, Place, StoredChange, WindowComparison
+from cdc_lib.verify.batches.compare import KnownOfWindow, Place, StoredChange, WindowComparison
 
 T = TableName("shop", "t")
 INT = SourceType("int", 4)
@@ -26,7 +26,7 @@ def image(number, n):
 
 
 def compared(changes, *events, masked=()):
-    expected = Expected(lambda _: True, {}, lambda _, column: column in masked)
+    expected = KnownOfWindow(lambda _: True, {}, lambda _, column: column in masked)
     comparison = WindowComparison({T: iter(changes)}, expected)
     for event in events:
         comparison.take(event)
