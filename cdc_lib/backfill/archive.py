@@ -65,7 +65,7 @@ class BackfillArchive:
         drain, lake = self._cursor(DRAIN), self._cursor(LAKE)
         state = Point.at(lake.epoch, lake.position)
         stored = stored_windows(self.store, self.config.source)
-        windows = tuple(_acknowledged(stored, drain))
+        windows = tuple(acknowledged(stored, drain))
         timed = self._timed(tuple(window for window in windows if window.stop <= state), stored, period)
         firsts = {task: first for task in lake.snapshots if task.complete and (first := self._first(task)) is not None}
         self._refuse_removed(period, drain, windows, firsts.values())
@@ -261,7 +261,7 @@ class BackfillArchive:
         return required_cursor(self.cursors, self.config.source, consumer)
 
 
-def _acknowledged(stored: Iterable[StoredWindow], drain: Cursor) -> Iterator[ArchivedWindow]:
+def acknowledged(stored: Iterable[StoredWindow], drain: Cursor) -> Iterator[ArchivedWindow]:
     """Yield the acknowledged windows, without those after the end of their epoch.
 
     If windows overlap because some were drained again with wider bounds, the widest is used.

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cdc_lib.cli import job
+from cdc_lib.cli import batch_check, job
 from cdc_lib.cli.context import AsJson, SourceName, checked_duration, config_of, find, open_pipeline
 from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.model.verify import FIGURES, Report, RowDifference, TableReport
@@ -42,6 +42,23 @@ def verify(
         str | None,
         typer.Option("--statement-delay", metavar="DURATION", help="Time between two statements at the source: 100ms."),
     ] = None,
+    batches: Annotated[
+        bool,
+        typer.Option("--batches", help="Decode drained windows again with mysql-replication, and compare the batches."),
+    ] = False,
+    last: Annotated[
+        int | None,
+        typer.Option("--last", "-n", metavar="N", min=1, help="--batches: so many of the last windows. Default: 10."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="--batches: windows with commits from then on.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="--batches: windows with commits before then.")
+    ] = None,
+    window: Annotated[
+        list[str] | None, typer.Option("--window", metavar="ID", help="--batches: a window of cdc batches list --json.")
+    ] = None,
 ) -> None:
     """Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do.
 
@@ -50,11 +67,21 @@ def verify(
     --repair reads the wrong rows from the source, writes them into the lake and compares them again. It does not overwrite newer
     changes.
 
+    --batches reads neither tables nor lake: it decodes windows of the binlog with a second decoder and compares every change with
+    the batch, so that an error of the first decoder shows. What the second decoder cannot judge is listed with the reason.
+
     Example:
         cdc verify shop
         cdc verify shop shop.orders --repair --html report.html
+        cdc verify shop --batches --last 5
     """
     loaded = find(context, source)
+    choice = batch_check.WindowBounds(last, since, until, tuple(window or ()))
+    if batches:
+        batch_check.refuse("with --batches", repair=repair, wait=wait, statement_delay=statement_delay, html=html)
+        batch_check.run(loaded, tables or [], choice, as_json=as_json)
+        return
+    batch_check.refuse("without --batches", last=last, since=since, until=until, window=window)
     open_pipeline(config_of(loaded))  # reports a missing password before Spark starts
     with tempfile.TemporaryDirectory(prefix="cdc-verify-") as folder:
         file = Path(folder) / "report.json"

@@ -140,7 +140,7 @@ def binlog_dump(
             if identity.flavor == "mysql":
                 cursor.execute("SET @source_binlog_checksum = @@GLOBAL.binlog_checksum")
         flags = _NON_BLOCKING | (_SEND_ANNOTATIONS if identity.flavor == "mariadb" else 0)
-        replica = _any_replica_id() if purpose else server.server_id or replica_id(server, start)
+        replica = random_replica_id() if purpose else server.server_id or replica_id(server, start)
         arguments = struct.pack("<IHI", start.offset, flags, replica) + start.file.encode()
         send_command(connection, COMMAND.COM_BINLOG_DUMP, arguments)
     except (pymysql.MySQLError, OSError) as error:
@@ -149,7 +149,7 @@ def binlog_dump(
     return ServerStream(connection, server)
 
 
-def _any_replica_id() -> int:
+def random_replica_id() -> int:
     """Return a random replica number: a server ends the dump of a replica when another one uses its number."""
     return 1 << 30 | secrets.randbits(30)
 

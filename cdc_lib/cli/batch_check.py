@@ -1,0 +1,142 @@
+"""``cdc verify --batches``: drained windows decoded a second time, for :mod:`cdc_lib.cli.verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import typer
+from rich.text import Text
+
+from cdc_lib.backfill.archive import period_of
+from cdc_lib.cli.context import config_of, open_pipeline
+from cdc_lib.cli.output import plain, print_json, say, table
+from cdc_lib.config import Loaded
+from cdc_lib.config.patterns import matches, problem
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.batch_check import WINDOW_FIGURES, BatchReport, DifferentChange, WindowCheck
+from cdc_lib.verify.batches.run import BatchVerification, Choice
+
+DEFAULT_LAST = 10
+"""Windows that are compared if nothing bounds them."""
+
+_SHOWN = 20
+"""Maximum printed differences of one window; the JSON has more."""
+
+_KINDS = {
+    "missing": "not in the batch",
+    "extra": "only in the batch",
+    "operation": "other operation",
+    "values": "other values",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WindowBounds:
+    """The options that bound the windows, as they are typed."""
+
+    last: int | None
+    since: str | None
+    until: str | None
+    windows: tuple[str, ...]
+
+    def choice(self, tables: Sequence[str]) -> Choice:
+        """Return the windows and tables to compare.
+
+        Raises:
+            ConfigError: a time or a pattern is not valid.
+        """
+        for pattern in tables:
+            if wrong := problem(pattern):
+                raise ConfigError(f"not a pattern of tables: {wrong}", hint="database.table, with * and ? for several.")
+        period = period_of(self.since, self.until) if self.since or self.until else None
+        bounded = period is not None or bool(self.windows)
+
+        def wants(database: str, name: str) -> bool:
+            return not tables or any(matches(pattern, database, name) for pattern in tables)
+
+        return Choice(self.last or (None if bounded else DEFAULT_LAST), period, self.windows, wants)
+
+
+def refuse(when: str, **options: object) -> None:
+    """Refuse options that have no effect.
+
+    Raises:
+        ConfigError: one is given.
+    """
+    for name, value in options.items():
+        if value:
+            raise ConfigError(
+                f"--{name.replace('_', '-')} has no effect {when}",
+                hint="`cdc verify --help` says which options compare batches, and which tables.",
+            )
+
+
+def run(loaded: Loaded, tables: Sequence[str], bounds: WindowBounds, *, as_json: bool) -> None:
+    """Compare windows and print the result; exits with 1 when changes differ."""
+    pipeline = open_pipeline(config_of(loaded))
+    choice = bounds.choice(tables)
+    verification = BatchVerification(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
+    report = verification.run(choice)
+    if as_json:
+        print_json({**plain(report), "clean": report.clean})
+    else:
+        show(report)
+    if not report.clean:
+        raise typer.Exit(1)
+
+
+def show(report: BatchReport) -> None:
+    """Print a report as tables."""
+    if not report.windows:
+        say(f"{report.source} has no windows to compare")
+        return
+    table(("window", "", *WINDOW_FIGURES), map(_row, report.windows))
+    for one in report.windows:
+        if one.skipped:
+            say(f"{one.window} is not comparable: {one.skipped}", style="yellow")
+        if one.differences:
+            _show_differences(one)
+    _show_left_out(report)
+    say(f"{report.source}: decoded again by {report.decoder}")
+
+
+def _row(one: WindowCheck) -> tuple[str | Text, ...]:
+    if one.skipped:
+        return (one.window, Text("not comparable", style="yellow"), *[""] * len(WINDOW_FIGURES))
+    state = Text("differs", style="bold red") if one.differing else Text("equal", style="green")
+    return (one.window, state, *one.figures)
+
+
+def _show_differences(one: WindowCheck) -> None:
+    say(f"{one.window}:", style="bold")
+    lines = [line for change in one.differences[:_SHOWN] for line in _lines(change)]
+    table(("table", "place", "what", "column", "decoded again", "batch", "file"), lines)
+    if one.differing > _SHOWN:
+        say(f"and more: --json has {len(one.differences)} of {one.differing}")
+
+
+def _lines(change: DifferentChange) -> list[tuple[str, ...]]:
+    place = f"{change.file}:{change.offset} row {change.row}"
+    what = _KINDS[change.kind]
+    if not change.cells:
+        return [(change.table, place, what, "", "", "", change.part)]
+    return [
+        (change.table, place, what, cell.column, _value(cell.decoded), _value(cell.stored), change.part)
+        for cell in change.cells
+    ]
+
+
+def _show_left_out(report: BatchReport) -> None:
+    """Print what was not compared, added up over the windows."""
+    counts: dict[tuple[str, str], int] = {}
+    for window in report.windows:
+        for one in window.not_comparable:
+            what = f"{one.table}.{one.column}" if one.column else str(one.table)
+            counts[what, one.why] = counts.get((what, one.why), 0) + one.changes
+    for (what, why), changes in sorted(counts.items()):
+        say(f"{what}: {changes:,} changes not comparable: {why}", style="yellow")
+
+
+def _value(text: str | None) -> str:
+    return "NULL" if text is None else text

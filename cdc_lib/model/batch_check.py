@@ -1,0 +1,129 @@
+"""The result of decoding drained windows a second time: which changes are equal, and which differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from cdc_lib.model.position import Position
+from cdc_lib.model.table_name import TableName
+
+BatchDifference = Literal["missing", "extra", "operation", "values"]
+"""Only the second decoder has the change; only the batch has it; another operation; another value in some column."""
+
+WINDOW_FIGURES = ("changes", "equal", "differing", "not comparable", "seconds")
+"""Names of the figures, in the order of :attr:`WindowCheck.figures`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DifferentCell:
+    """One cell, as text on both sides; None is NULL."""
+
+    column: str
+    decoded: str | None
+    stored: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DifferentChange:
+    """One change that differs.
+
+    Args:
+        table: ``database.table`` at the source.
+        kind: kind of the difference.
+        file: number of the binlog file.
+        offset: where the event starts in it.
+        row: number of the row in its event.
+        part: Parquet file, below the folder of the manifest; empty if the batch lacks the change.
+        cells: ``values`` and ``operation``: what differs.
+    """
+
+    table: TableName
+    kind: BatchDifference
+    file: int
+    offset: int
+    row: int
+    part: str = ""
+    cells: tuple[DifferentCell, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NotComparable:
+    """What the second decoder cannot judge.
+
+    Args:
+        table: ``database.table`` at the source.
+        column: name of the column; empty for whole changes.
+        why: the reason.
+        changes: how many changes of the window it concerns.
+    """
+
+    table: TableName
+    column: str
+    why: str
+    changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCheck:
+    """One window that was decoded twice.
+
+    Args:
+        window: its id.
+        start: position of its first byte.
+        stop: position of the first byte after it.
+        skipped: why the window was not compared; empty if it was.
+        equal: changes that are equal in each column that can be compared.
+        differing: changes that differ, or that one side lacks.
+        uncomparable: changes of which nothing can be compared.
+        seconds: duration.
+        differences: the first changes that differ.
+        not_comparable: what was left out of the comparison.
+    """
+
+    window: str
+    start: Position
+    stop: Position
+    skipped: str = ""
+    equal: int = 0
+    differing: int = 0
+    uncomparable: int = 0
+    seconds: float = 0.0
+    differences: tuple[DifferentChange, ...] = ()
+    not_comparable: tuple[NotComparable, ...] = ()
+
+    @property
+    def changes(self) -> int:
+        """Number of changes that one of the sides has."""
+        return self.equal + self.differing + self.uncomparable
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The figures as text: see :data:`WINDOW_FIGURES`."""
+        counts = (self.changes, self.equal, self.differing, self.uncomparable)
+        return (*(f"{count:,}" for count in counts), f"{self.seconds:.1f}")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """Some windows of a source that were decoded twice.
+
+    Args:
+        source: its name.
+        decoder: name and version of the second decoder.
+        started_at: wall clock (UTC).
+        ended_at: wall clock (UTC).
+        windows: one check for each window, in the order of the binlog.
+    """
+
+    source: str
+    decoder: str
+    started_at: datetime
+    ended_at: datetime
+    windows: tuple[WindowCheck, ...]
+
+    @property
+    def clean(self) -> bool:
+        """Whether no change differs; a window that was not compared counts as clean."""
+        return not any(one.differing for one in self.windows)

@@ -1,0 +1,185 @@
+"""Decodes drained windows of a source a second time, from the server, and compares them with their batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from cdc_lib.backfill.archive import acknowledged
+from cdc_lib.backfill.period import chosen, times_of
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.shape import stored_as
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.backfill import ArchivedWindow, Period
+from cdc_lib.model.batch_check import BatchReport, WindowCheck
+from cdc_lib.model.cursor import DRAIN, Cursor
+from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.window import Window
+from cdc_lib.mysql.second_decoder import LAST_OFFSET, decode, decoder_name
+from cdc_lib.mysql.server_facts import ServerFacts, facts_of
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.store.cursors import required_cursor
+from cdc_lib.store.manifests import load_manifest
+from cdc_lib.store.windows import stored_windows
+from cdc_lib.verify.batches.cells import table_unreadable
+from cdc_lib.verify.batches.compare import KnownOfWindow, WindowComparison
+from cdc_lib.verify.batches.stored import stored_changes
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which windows are compared, and which tables of them.
+
+    Args:
+        last: so many of the last acknowledged windows; of those of the period or the ids, if one is given.
+        period: windows with commits in it; None for all.
+        windows: ids of windows; all if empty.
+        wants: whether a captured table is compared.
+    """
+
+    last: int | None = 10
+    period: Period | None = None
+    windows: tuple[str, ...] = ()
+    wants: Callable[[str, str], bool] = field(default=lambda _database, _table: True)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchVerification:
+    """Compares the batches of one source.
+
+    Args:
+        config: of the source.
+        credentials: for the server.
+        store: holds the batches.
+        cursors: the cursor store.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    store: ObjectStore
+    cursors: CursorStore
+
+    def run(self, choice: Choice, report: Callable[[WindowCheck], None] = lambda _: None) -> BatchReport:
+        """Compare windows, and return one check for each.
+
+        Args:
+            choice: of windows and tables.
+            report: is called after each window.
+
+        Raises:
+            ConfigError: a window that is named is not stored.
+            SourceError: the server cannot be reached.
+            CorruptBatch: a manifest or a file of a batch cannot be read.
+            CursorMoved: the source has no cursor yet.
+        """
+        started = datetime.now(UTC)
+        drain = required_cursor(self.cursors, self.config.source, DRAIN)
+        keys = self._chosen(choice, drain)
+        facts = facts_of(self.config.server, self.credentials)
+        checks = []
+        for key in keys:
+            checks.append(self._window(load_manifest(self.store, key), facts, drain, choice))
+            report(checks[-1])
+        return BatchReport(self.config.source, decoder_name(), started, datetime.now(UTC), tuple(checks))
+
+    def _chosen(self, choice: Choice, drain: Cursor) -> Sequence[str]:
+        """Return the keys of the chosen windows' manifests, in the stream's order."""
+        windows: Sequence[ArchivedWindow] = tuple(acknowledged(stored_windows(self.store, self.config.source), drain))
+        if choice.windows:
+            by_id = {window.key.split("/")[-2]: window for window in windows}
+            if missing := [name for name in choice.windows if name not in by_id]:
+                raise ConfigError(
+                    f"no acknowledged window has the id {missing[0]}",
+                    hint="`cdc batches list --json` has the ids.",
+                    source=self.config.source,
+                )
+            windows = [window for name, window in by_id.items() if name in choice.windows]
+        if choice.period is not None:
+            timed = times_of((window, load_manifest(self.store, window.key)) for window in windows)
+            windows = [one.window for one in chosen(timed, choice.period)]
+        return [window.key for window in (windows if choice.last is None else windows[-choice.last :])]
+
+    def _window(self, manifest: Manifest, facts: ServerFacts, drain: Cursor, choice: Choice) -> WindowCheck:
+        window = manifest.window
+        if window is None:
+            raise AssertionError(manifest.id)
+        check = WindowCheck(window.id, window.start, window.stop)
+        if why := unreachable(manifest, window, facts):
+            return replace(check, skipped=why)
+        began = time.monotonic()
+        unread = {schema.name: why for schema in manifest.schemas.values() if (why := table_unreadable(schema.columns))}
+        comparison = self._comparison(manifest, drain, choice, unread)
+        for event in decode(self.config.server, self.credentials, window, unread):
+            comparison.take(event)
+        if comparison.failed:
+            return replace(check, skipped=comparison.failed, seconds=time.monotonic() - began)
+        comparison.finish()
+        return replace(
+            check,
+            equal=comparison.equal,
+            differing=comparison.differing,
+            uncomparable=comparison.uncomparable,
+            seconds=time.monotonic() - began,
+            differences=tuple(comparison.differences),
+            not_comparable=comparison.not_comparable,
+        )
+
+    def _comparison(
+        self, manifest: Manifest, drain: Cursor, choice: Choice, unread: dict[TableName, str]
+    ) -> WindowComparison:
+        """Return the comparison of a window, with the changes that only the batch can count left out already."""
+        unseen = {**_namesakes(manifest, unread), **unread}
+        left_out = {**_quarantined(manifest, drain), **unseen}
+        captures, source = self.config.tables.captures, self.config
+
+        def is_captured(table: TableName) -> bool:
+            return captures(*table.pair) and choice.wants(*table.pair)
+
+        def is_masked(table: TableName, column: str) -> bool:
+            return bool(stored_as(source, *table.pair, column))
+
+        prepared = sorted(
+            ((one.start.file_number, one.start.offset), (one.position.file_number, one.position.offset))
+            for one in manifest.prepared
+        )
+        expected = KnownOfWindow(is_captured, left_out, is_masked, prepared)
+        stored = stored_changes(self.store, manifest)
+        compared = {
+            table: changes for table, changes in stored.items() if choice.wants(*table.pair) and table not in left_out
+        }
+        comparison = WindowComparison(compared, expected)
+        for file in manifest.files:
+            if file.table in unseen and choice.wants(*file.table.pair):
+                comparison.leave_out(file.table, unseen[file.table], file.rows)
+        return comparison
+
+
+def unreachable(manifest: Manifest, window: Window, facts: ServerFacts) -> str:
+    """Return why the server cannot give a window again; empty if it can. Pure."""
+    names = {name for name, _ in facts.files}
+    if not manifest.identity.is_same_server(facts.identity):
+        return f"it was drained from another server: {manifest.identity}"
+    if window.start.file not in names or window.stop.file not in names:
+        return "binlog purged"
+    if window.start.offset > LAST_OFFSET:
+        return "it starts beyond 4 GiB of its binlog file, where mysql-replication cannot start"
+    return ""
+
+
+def _quarantined(manifest: Manifest, drain: Cursor) -> dict[TableName, str]:
+    """Return the tables whose rows a window has left out."""
+    window = manifest.window
+    tables = [one.table for one in manifest.quarantined]
+    if window is not None:
+        tables += [one.table for one in drain.quarantine if one.skips_decode(window.epoch, window.start)]
+    return dict.fromkeys(tables, "it was quarantined, and the batch leaves its rows out")
+
+
+def _namesakes(manifest: Manifest, unread: dict[TableName, str]) -> dict[TableName, str]:
+    """Return the tables that have the name of an unreadable one in another database: the decoder leaves them out, too."""
+    names = {table.pair[1]: table for table in unread}
+    tables = {file.table for file in manifest.files if file.table.pair[1] in names}
+    return {table: f"mysql-replication leaves it out with {names[table.pair[1]]}" for table in tables}
