@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,38 +11,25 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from cdc_airflow.operators import PlanOperator
-from cdc_lib.config import credentials_from_environment
 from cdc_lib.errors import TransactionsMissing
-from cdc_lib.model.cursor import DRAIN, Cursor
-from cdc_lib.pipeline import Pipeline
+from cdc_lib.model.cursor import DRAIN
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource
+from tests.harness.former_server import FORMER, LOST, read_from_a_former_server
 from tests.harness.servers import MySqlServer
 
-FORMER = "11111111-71ca-11e1-9e33-c80aa9429562"
-LOST = f"{FORMER}:1-3"
 CONTEXT: Any = {"ti": SimpleNamespace(id=1, dag_id="d", run_id="r", task_id="plan", try_number=1)}
 ASK = {"fallback_interval": "1s", "on_missing_transactions": "ask"}
 
 
-def read_from_a_former_server(source: AirflowSource, gtid_set: str = LOST) -> Cursor:
-    """Give the source a drain cursor of a server that is lost, with transactions that its real server never had."""
-    pipeline = Pipeline.open(source.config, credentials_from_environment(source.config.server))
-    pipeline.plan(by="a test")
-    cursor = source.cursor(DRAIN)
-    assert cursor is not None
-    former = replace(cursor.identity, server_uuid=FORMER, host="former.example.com")
-    known = replace(cursor, identity=former, gtid_set=f"{cursor.gtid_set},{gtid_set}", gtids_known=True, in_flight=())
-    return pipeline.cursors.swap(cursor, known)
-
-
 @pytest.fixture
-def source(mysql_server: MySqlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AirflowSource:
-    """A source of one table whose file says to ask; no Airflow runs."""
+def source(
+    mysql_server: MySqlServer, mysql_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AirflowSource:
+    """A source whose file says to ask; no Airflow runs."""
     monkeypatch.setenv(PASSWORD_VARIABLE, mysql_server.cdc_password)
-    mysql_server.execute("CREATE DATABASE IF NOT EXISTS missing")
-    mysql_server.execute("CREATE TABLE IF NOT EXISTS missing.orders (id INT PRIMARY KEY)")
-    return AirflowSource("missing", mysql_server, tmp_path, tmp_path / "kept").write(failover=ASK, start="latest")
+    source = AirflowSource(mysql_database, mysql_server, tmp_path, tmp_path / "kept")
+    return source.write(failover=ASK, start="latest")
 
 
 def plan(source: AirflowSource) -> PlanOperator:
@@ -59,7 +45,7 @@ def test_a_plan_continues_without_transactions_when_a_person_approved_it(
     before = read_from_a_former_server(source)
     with pytest.raises(TaskAwaitingInput) as waiting:
         plan(source).execute(CONTEXT)
-    assert asked[0]["subject"] == "Continue missing at a server that lacks transactions?"
+    assert asked[0]["subject"] == f"Continue {source.name} at a server that lacks transactions?"
     assert LOST in asked[0]["body"]
     kept = waiting.value.kwargs
     assert kept is not None
