@@ -11,7 +11,8 @@ CdcError
 │   ├── UnsupportedServer        a version, setting or privilege that cannot be worked with
 │   ├── AnonymousNotSent         transactions without GTIDs that the server does not send in its gtid_mode
 │   ├── ReplicatedChangesNotLogged  the binlog lacks changes that the server replicates
-│   └── ServerChanged           another server answers than the one the cursor belongs to
+│   └── ServerChanged            another server answers than the one the cursor belongs to
+│       └── TransactionsMissing  it never had transactions that were read
 ├── DecodeError                  bytes of the binlog that are not understood
 │   ├── UnknownEvent             an event type that is not read yet
 │   ├── UnknownSchema            rows of a table whose columns are not known
@@ -200,6 +201,12 @@ class ServerChanged(SourceError):
     """Another server answers than the one the cursor belongs to."""
 
     code = "server_changed"
+
+
+class TransactionsMissing(ServerChanged):
+    """The new server never had transactions that were read: the context has the server and all of them."""
+
+    code = "transactions_missing"
 
 
 class DecodeError(CdcError):

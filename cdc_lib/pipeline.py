@@ -27,6 +27,7 @@ from cdc_lib.model.figures import SourceFigures
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.model.missing_transactions import MissingTransactions
 from cdc_lib.model.observation import DrainObservation
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import QuarantineRecord
@@ -118,9 +119,9 @@ class Pipeline:
 
     # --- plan
 
-    def plan(self, *, by: str) -> list[DrainUnit]:
+    def plan(self, *, by: str, accepted: MissingTransactions | None = None) -> list[DrainUnit]:
         """Return the units to drain, of the server or the first standby that can be reached; see :meth:`plan_here`."""
-        return self._at(self._reachable()).plan_here(by=by)
+        return self._at(self._reachable()).plan_here(by=by, accepted=accepted)
 
     def _at(self, address: tuple[str, int]) -> Pipeline:
         """Return the pipeline of the same source over one of its servers."""
@@ -134,10 +135,15 @@ class Pipeline:
         """Return the address of the drain cursor's server, or of the first standby if that cannot be reached."""
         return reachable(self.config, self.credentials, self._address())
 
-    def plan_here(self, *, by: str) -> list[DrainUnit]:
+    def plan_here(self, *, by: str, accepted: MissingTransactions | None = None) -> list[DrainUnit]:
         """Return the units to drain: what is in flight, else new windows up to the end of the binlog; and unfinished snapshots.
 
+        Args:
+            by: who plans.
+            accepted: transactions that a new server may lack, because a person decided so.
+
         Raises:
+            TransactionsMissing: another server answers, and it never had transactions that were read.
             SourceError: the server cannot be reached, or the cursor cannot continue there.
             CursorMissing: a cursor is missing, although the source has begun.
             CursorMoved: another process planned at the same time.
@@ -154,7 +160,7 @@ class Pipeline:
             self._begin_lake(cursor)
         self._note_complete(cursor, facts, asked)
         starter = Starter(self.config, self.credentials, facts)
-        if (found := starter.continued(cursor, partial(self._moved_over_durable, by=by), by)) != cursor:
+        if (found := starter.continued(cursor, partial(self._moved_over_durable, by=by), by, accepted)) != cursor:
             if found.epoch > cursor.epoch:
                 lake = self.cursors.load(self.config.source, LAKE)
                 found = self._quarantine.after_failover(found, lake, at=_now(), by=by)
@@ -547,10 +553,17 @@ class Pipeline:
         moved = durable.with_new_epoch(checkpoint, "rewind", at=_now(), by=by, why=why)
         return self.cursors.swap(cursor, moved)
 
-    def fail_over(self, host: str, port: int, *, by: str) -> Cursor:
+    def fail_over(self, host: str, port: int, *, by: str, missing: str = "") -> Cursor:
         """Continue at another server of the source, and return the drain cursor.
 
+        Args:
+            host: of the server.
+            port: of the server.
+            by: who requests it.
+            missing: GTIDs of transactions that were read and that the server may lack.
+
         Raises:
+            TransactionsMissing: the server never had other transactions that were read.
             ConfigError: the source file does not name the server.
             SourceError: it cannot be reached, or the cursor cannot continue there.
         """
@@ -561,7 +574,9 @@ class Pipeline:
                 hint=f"They are {known}; add it under standbys: in the source file.",
             )
         cursor = self._cursor(DRAIN)
-        found = self._starter((host, port)).continued(cursor, partial(self._moved_over_durable, by=by), by)
+        starter = self._starter((host, port))
+        accepted = MissingTransactions(str(starter.facts.identity), missing) if missing else None
+        found = starter.continued(cursor, partial(self._moved_over_durable, by=by), by, accepted)
         return self.cursors.swap(cursor, found) if found != cursor else cursor
 
     def _starter(self, address: tuple[str, int]) -> Starter:

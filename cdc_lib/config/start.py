@@ -99,8 +99,9 @@ class FailoverConfig(Section):
         default=timedelta(seconds=60),
         description="a duration such as 60s, up to 1d: how far to go back before the last change where no GTIDs give the position",
     )
-    on_missing_transactions: Literal["fail", "ignore"] = Field(
-        default="fail", description="fail or ignore: when the new server never had transactions that were read"
+    on_missing_transactions: Literal["fail", "ignore", "ask"] = Field(
+        default="fail",
+        description="fail, ignore or ask (a person, in Airflow): when the new server never had transactions that were read",
     )
     attempts: int = Field(
         default=3, ge=1, le=100, description="1 to 100: failed log-ins before the next of the standbys is taken"

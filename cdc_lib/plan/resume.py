@@ -18,14 +18,16 @@ from cdc_lib.errors import (
     ReplicatedChangesNotLogged,
     ServerChanged,
     SourceError,
+    TransactionsMissing,
 )
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.missing_transactions import MissingTransactions
 from cdc_lib.model.position import file_number
 from cdc_lib.model.server_facts import ServerState
 
-OnMissingTransactions = Literal["fail", "ignore"]
+OnMissingTransactions = Literal["fail", "ignore", "ask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +87,18 @@ class FailoverRules:
     Args:
         fallback: how far to go back if GTIDs do not give the position.
         on_missing_transactions: what to do if the new server never had some of the transactions that were read.
+        accepted: those with which a person decided to continue; None if nobody was asked.
     """
 
     fallback: timedelta
     on_missing_transactions: OnMissingTransactions
+    accepted: MissingTransactions | None = None
+
+    def accept(self, server: ServerState, missing: GtidSet) -> bool:
+        """Whether to continue at a server that never had some transactions."""
+        if self.on_missing_transactions == "ignore":
+            return True
+        return self.accepted is not None and self.accepted.cover(server.identity, missing)
 
 
 def decide(cursor: Cursor | None, server: ServerState, rules: FailoverRules) -> Decision:
@@ -158,16 +168,8 @@ def _at_another_server(cursor: Cursor, server: ServerState, rules: FailoverRules
         return lost
     if lost is not None and not lost:
         return ByGtid(GtidSet.parse(server.identity.flavor, cursor.gtid_set), what, _last_less(cursor, rules.fallback))
-    if lost is not None and rules.on_missing_transactions == "fail":
-        return Refuse(
-            ServerChanged(
-                f"{what}, and it never had transactions that were read: {str(lost)[:200]}",
-                hint="A standby that still catches up gets them, and the next plan continues. Else set failover.on_missing_transactions: ignore "
-                "in the source file: the lake may hold rows of them that no server has any more. After the next plan, "
-                f"cdc snapshot {cursor.source} '*.*' replaces those rows.",
-                **_context(cursor, server),
-            )
-        )
+    if lost is not None and not rules.accept(server, lost):
+        return Refuse(_missing(cursor, server, lost, what, rules))
     last = _last_less(cursor, rules.fallback)
     if last is None:
         return Refuse(_another(cursor, server, "It is unknown when the last transaction before the cursor committed."))
@@ -180,6 +182,28 @@ def _at_another_server(cursor: Cursor, server: ServerState, rules: FailoverRules
         )
     )
     return Fallback(last, gtids, why)
+
+
+def _missing(
+    cursor: Cursor, server: ServerState, lost: GtidSet, what: str, rules: FailoverRules
+) -> TransactionsMissing:
+    identity = server.identity
+    if rules.on_missing_transactions == "ask":
+        way_out = (
+            f"Else approve it in Airflow, where the plan of {cursor.source} asks; or run cdc cursor failover {cursor.source} "
+            f"--to {identity.host}:{identity.port} --accept-missing with these transactions"
+        )
+    else:
+        way_out = "Else set failover.on_missing_transactions: ignore in the source file"
+    return TransactionsMissing(
+        f"{what}, and it never had transactions that were read: {str(lost)[:200]}",
+        hint=f"A standby that still catches up gets them, and the next plan continues. {way_out}: "
+        "the lake may hold rows of them that no server has any more. After the next plan, "
+        f"cdc snapshot {cursor.source} '*.*' replaces those rows.",
+        **_context(cursor, server),
+        server=str(identity),
+        missing=str(lost),
+    )
 
 
 def _last_less(cursor: Cursor, fallback: timedelta) -> Commit | None:

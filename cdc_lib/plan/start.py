@@ -16,6 +16,7 @@ from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.cursor import DRAIN, Cursor, Move
 from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.missing_transactions import MissingTransactions
 from cdc_lib.model.position import Position
 from cdc_lib.model.results import LocatedPosition
 from cdc_lib.model.server_facts import ServerState
@@ -128,22 +129,30 @@ class Starter:
             )
         return StartAt(position=str(previous.position))
 
-    def continued(self, cursor: Cursor, acknowledged: Callable[[Cursor], Cursor], by: str) -> Cursor:
+    def continued(
+        self,
+        cursor: Cursor,
+        acknowledged: Callable[[Cursor], Cursor],
+        by: str,
+        accepted: MissingTransactions | None = None,
+    ) -> Cursor:
         """Return the cursor that continues at this server: the same one, or one in a new epoch.
 
         Args:
             cursor: the drain cursor.
             acknowledged: moves it over the durable windows in flight; called before an epoch ends.
             by: who requests it.
+            accepted: transactions that the server may lack, because a person decided so.
 
         Raises:
+            TransactionsMissing: another server answers, and it never had transactions that were read.
             ServerChanged: another server answers, and the cursor cannot continue there.
             PositionPurged: the server no longer has what comes next.
             PositionNotFound: its binlog is not the one that the cursor is in.
             ReplicatedChangesNotLogged: its binlog lacks changes that it replicates.
         """
         refuse_unlogged(self.facts, cursor.source)
-        rules, state = self._rules, self._state(cursor)
+        rules, state = replace(self._rules, accepted=accepted), self._state(cursor)
         if not isinstance(decide(cursor, state, rules), Resume):
             cursor = acknowledged(cursor)
         match decide(cursor, state, rules):

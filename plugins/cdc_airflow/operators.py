@@ -17,18 +17,21 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.bases.xcom import BaseXCom
 
+from cdc_airflow.approvals import approver
 from cdc_airflow.assets import CutContext, announce
 from cdc_airflow.errors import CdcRetryPolicy, errors_first
+from cdc_airflow.failover import ask_to_continue
 from cdc_airflow.gauges import count, show
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.links import CutLink, WindowLink, links
 from cdc_airflow.units import SHARE, mapped, snapshots_of, title_of, title_of_share
-from cdc_lib.errors import CdcError
+from cdc_lib.errors import CdcError, TransactionsMissing
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from cdc_lib.model.merge_plan import Cut
+    from cdc_lib.model.missing_transactions import MissingTransactions
     from cdc_lib.model.window import DrainUnit
     from cdc_lib.pipeline import AckResult, Pipeline
 
@@ -81,6 +84,9 @@ class CdcOperator(BaseOperator):
 class PlanOperator(CdcOperator, SkipMixin):
     """Adopt the units that are in flight, or put new ones in flight; their plain forms are what `drain` is mapped over.
 
+    With ``failover.on_missing_transactions: ask`` in the source file, a plan at a new server that never had transactions that were
+    read waits until a person has approved it.
+
     A run that has nothing to do ends here.
 
     Args:
@@ -93,9 +99,41 @@ class PlanOperator(CdcOperator, SkipMixin):
 
     def work(self, hook: CdcHook, context: Context) -> list[dict[str, Any]]:
         """Return what `drain` is mapped over, as much of it as Airflow can map a task over."""
+        try:
+            return self._planned(hook, context, by=self.by(context))
+        except TransactionsMissing as error:
+            if hook.config.failover.on_missing_transactions != "ask":
+                raise
+            self.log.warning("%s", error.message)
+            ask_to_continue(context, hook.config, error)
+
+    def approved(self, context: Context, event: dict[str, Any], server: str, missing: str) -> list[dict[str, Any]]:
+        """Plan at the new server without the transactions that were shown; the cursor records who approved it.
+
+        Args:
+            context: of the task.
+            event: the answer.
+            server: the one that the question named.
+            missing: the GTIDs of these transactions.
+
+        Raises:
+            AirflowFailException: it was rejected, or nobody answered in time.
+            TransactionsMissing: another server answers by now, or more transactions are missing.
+        """
+        from cdc_lib.model.missing_transactions import MissingTransactions
+
+        with errors_first(self.log):
+            by, hook = approver(event), CdcHook(self.source_file)
+            self.log.info("approved by %s", by)
+            accepted = MissingTransactions(server, missing)
+            return self._planned(hook, context, by=f"{self.by(context)}, approved by {by}", accepted=accepted)
+
+    def _planned(
+        self, hook: CdcHook, context: Context, *, by: str, accepted: MissingTransactions | None = None
+    ) -> list[dict[str, Any]]:
         pipeline = hook.pipeline()
         try:
-            units = pipeline.plan(by=self.by(context))
+            units = pipeline.plan(by=by, accepted=accepted)
         finally:
             # Also of a plan that fails: an alert on the lag must go off when the source is dead or stuck.
             self._show_gauges(pipeline)

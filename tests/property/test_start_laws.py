@@ -6,13 +6,20 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cdc_lib.errors import PositionNotFound, PositionPurged, ReplicatedChangesNotLogged, ServerChanged
+from cdc_lib.errors import (
+    PositionNotFound,
+    PositionPurged,
+    ReplicatedChangesNotLogged,
+    ServerChanged,
+    TransactionsMissing,
+)
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.missing_transactions import MissingTransactions
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_facts import ServerState
 from cdc_lib.model.server_identity import ServerIdentity
@@ -164,7 +171,7 @@ def test_a_reset_binlog_is_never_read_on_silently(past, data_stays, later):
     assert isinstance(decision.error, PositionNotFound | PositionPurged)
 
 
-@given(cursors(), ACTIONS, ACTIONS, st.integers(0, 5), st.booleans(), st.sampled_from(["fail", "ignore"]))
+@given(cursors(), ACTIONS, ACTIONS, st.integers(0, 5), st.booleans(), st.sampled_from(["fail", "ignore", "ask"]))
 def test_another_server_leaves_nothing_out(past, more, later, lag, gtids, lost):
     """It has what was replicated to it, in files of its own, of which it may have purged some."""
     server, cursor, read, clock = past
@@ -180,7 +187,7 @@ def test_another_server_leaves_nothing_out(past, more, later, lag, gtids, lost):
     assert not isinstance(decision, Resume | Initial)
     known = cursor.gtids_known and standby.gtids
     if known and not set(read) <= set(standby.executed):
-        assert isinstance(decision, Refuse if lost == "fail" else Fallback)
+        assert isinstance(decision, Fallback if lost == "ignore" else Refuse)
     elif known and not set(standby.purged) <= set(read):
         assert isinstance(decision, Refuse)
         assert isinstance(decision.error, PositionPurged)
@@ -191,6 +198,35 @@ def test_another_server_leaves_nothing_out(past, more, later, lag, gtids, lost):
         assert decision.last == Commit(cursor.identity.server_id, cursor.event_time - timedelta(seconds=60))
         assert decision.gtids is None
     assert not left_behind(standby, decision, cursor, read)
+
+
+@given(cursors(), st.integers(1, 5), st.sampled_from(["fail", "ask"]))
+def test_a_person_accepts_what_was_shown_and_nothing_else(past, lag, rule):
+    """Fewer transactions may be missing by then, but no others, and no other server may answer."""
+    _, cursor, read, _ = past
+    assume(cursor.gtids_known)
+    there, lost = read[:-lag], read[-lag:]
+    standby = Server(here("two", 2), gtids=True)
+    for number in there:
+        standby.write(number)
+    state, rules = standby.state(cursor), replace(RULES, on_missing_transactions=rule)
+    refused = decide(cursor, state, rules)
+    assert is_missing(refused)
+    assert ("asks" in refused.error.hint) == (rule == "ask")
+    shown = MissingTransactions(str(refused.error.context["server"]), str(refused.error.context["missing"]))
+    assert shown.gtid_set == standby.set_of(lost)
+    rules = replace(rules, accepted=shown)
+    taken = decide(cursor, state, rules)
+    assert isinstance(taken, Fallback)
+    assert f"accepted that it never had {shown.gtid_set}" in taken.why
+    assert is_missing(decide(cursor, replace(state, identity=here("three", 3)), rules))
+    assert is_missing(decide(cursor, replace(state, gtid_set=""), rules)) == bool(there)
+    standby.write(lost[0])  # it catches up by one
+    assert not is_missing(decide(cursor, standby.state(cursor), rules))
+
+
+def is_missing(decision):
+    return isinstance(decision, Refuse) and isinstance(decision.error, TransactionsMissing)
 
 
 @given(cursors(), st.text(alphabet="abcdef", min_size=1))

@@ -15,6 +15,14 @@ def failover(
     context: typer.Context,
     source: SourceName,
     to: Annotated[str, typer.Option("--to", metavar="HOST:PORT", help="The server, or one of its standbys.")],
+    accept_missing: Annotated[
+        str,
+        typer.Option(
+            "--accept-missing",
+            metavar="GTIDS",
+            help="Continue although the server never had these transactions, which were read.",
+        ),
+    ] = "",
 ) -> None:
     """Continue at another server of the source, exactly by GTIDs or a little earlier, in a new epoch.
 
@@ -25,5 +33,5 @@ def failover(
     if not host or not port.isdigit():
         raise ConfigError(f"{to!r} is not HOST:PORT", hint="Write it as db2.example.com:3306.")
     pipeline = open_pipeline(config_of(find(context, source)))
-    moved = pipeline.fail_over(host, int(port), by=caller("cursor failover"))
+    moved = pipeline.fail_over(host, int(port), by=caller("cursor failover"), missing=accept_missing)
     say(f"drain cursor at {moved.position} in epoch {moved.epoch} of {moved.identity}")

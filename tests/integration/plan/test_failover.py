@@ -10,8 +10,9 @@ from collections import Counter
 import pymysql
 import pytest
 
-from cdc_lib.errors import ConfigError, CursorMoved, ServerChanged, SourceUnavailable
+from cdc_lib.errors import ConfigError, CursorMoved, SourceUnavailable, TransactionsMissing
 from cdc_lib.model.cursor import DRAIN, LAKE
+from cdc_lib.model.missing_transactions import MissingTransactions
 from cdc_lib.model.window import Window
 from tests.harness.capture import SOURCE, Capture
 from tests.harness.merging import Lake, drain_all
@@ -129,15 +130,19 @@ def test_transactions_that_the_standby_never_had_stop_the_source(pair, tmp_path)
     pair.primary.execute("INSERT INTO shop.t VALUES (2, 2, 'lost')")
     drain_all(before)
     pair.promote()
-    with pytest.raises(ServerChanged, match="never had"):
-        source_over(pair.standby, tmp_path).pipeline.plan(by="test")
+    asking = source_over(pair.standby, tmp_path, failover={"fallback_interval": "1s", "on_missing_transactions": "ask"})
+    with pytest.raises(TransactionsMissing, match="never had") as refused:
+        asking.pipeline.plan(by="test")
     cursor = before.pipeline.cursors.load(SOURCE, DRAIN)
     assert cursor.epoch == 1
-    accepting = source_over(
-        pair.standby, tmp_path, failover={"fallback_interval": "1s", "on_missing_transactions": "ignore"}
-    )
-    drain_all(accepting)
-    assert accepting.pipeline.cursors.load(SOURCE, DRAIN).epoch == 2
+    server, missing = (str(refused.value.context[name]) for name in ("server", "missing"))
+    with pytest.raises(TransactionsMissing):
+        asking.pipeline.plan(by="test", accepted=MissingTransactions("another server", missing))
+    asking.pipeline.plan(by="a person", accepted=MissingTransactions(server, missing))
+    drain_all(asking)
+    cursor = asking.pipeline.cursors.load(SOURCE, DRAIN)
+    assert (cursor.epoch, cursor.epoch_changes[-1].by) == (2, "a person")
+    assert f"accepted that it never had {missing}" in cursor.epoch_changes[-1].why
 
 
 @pytest.mark.parametrize("pair", ["mysql with GTIDs", "mariadb"], indirect=True)
