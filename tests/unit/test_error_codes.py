@@ -60,6 +60,7 @@ CODES = frozenset(
         "spark_unavailable",
         "anonymous_not_sent",
         "schema_change_stopped",
+        "transactions_missing",
         "schema_change_asked",
         "incompatible_schema",
         "ack_error",
