@@ -6,11 +6,9 @@ make all later ones differ.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
 
 from cdc_lib.model.batch_check import BatchDifference, DifferentCell, DifferentChange, NotComparable
 from cdc_lib.model.decoded_event import NULL, UNPLACED, DecodedEvent, DecodedImage
@@ -18,6 +16,8 @@ from cdc_lib.model.manifest import GTID, OP
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.verify.batches.cells import Compare, Unsure, compare_of, decoded_text, stored_text
+from cdc_lib.verify.batches.places import KnownOfWindow, Place, StoredChange
+from cdc_lib.verify.batches.unread import UnreadEvents
 
 MAX_DIFFERENCES = 200
 """Most changes of one window that a report lists."""
@@ -28,56 +28,6 @@ MAX_TEXT = 300
 _ROLLED_BACK = "a part of its transaction was rolled back, and mysql-replication gives all rows"
 _NAMELESS = "the binlog does not name the columns, and the batch does not have all of them"
 _XA = "rows of a prepared XA transaction get their place when it is committed"
-
-
-class Place(NamedTuple):
-    """Where a change is: number of the binlog file, offset of the event, number of the row in it."""
-
-    file: int
-    offset: int
-    row: int
-
-
-class StoredChange(NamedTuple):
-    """One change of a batch.
-
-    Args:
-        place: its order key, without the epoch.
-        op: of the change.
-        gtid: of its transaction; None without one.
-        cells: in the order of the file's schema.
-        part: path of its file.
-        schema: of the file.
-    """
-
-    place: Place
-    op: str
-    gtid: str | None
-    cells: tuple[Any, ...]
-    part: str
-    schema: TableSchema
-
-
-@dataclass(frozen=True, slots=True)
-class KnownOfWindow:
-    """What is known about a window before it is decoded again.
-
-    Args:
-        captured: whether the batch must have a table's changes.
-        left_out: tables whose changes are not compared, and why.
-        masked: whether a column's values are masked, by table and name.
-        prepared: first and last place of each prepared XA transaction, in order.
-    """
-
-    captured: Callable[[TableName], bool]
-    left_out: Mapping[TableName, str]
-    masked: Callable[[TableName, str], bool]
-    prepared: Sequence[tuple[tuple[int, int], tuple[int, int]]] = ()
-
-    def in_prepared(self, file: int, offset: int) -> bool:
-        """Whether an event belongs to a prepared XA transaction."""
-        index = bisect_right(self.prepared, ((file, offset), (1 << 62, 0))) - 1
-        return index >= 0 and (file, offset) <= self.prepared[index][1]
 
 
 @dataclass(slots=True)
@@ -96,15 +46,12 @@ class WindowComparison:
     differences: list[DifferentChange] = field(default_factory=list)
     failed: str = ""
     _left_out: Counter[tuple[TableName, str, str]] = field(default_factory=Counter)
-    _unreadable: dict[tuple[int, int], str] = field(default_factory=dict)
+    _unread: UnreadEvents = field(default_factory=UnreadEvents)
     _next: dict[TableName, StoredChange | None] = field(default_factory=dict)
     _compares: dict[tuple[int, bool], tuple[Compare | str, ...]] = field(default_factory=dict)
     _missing: list[tuple[TableName, Place]] = field(default_factory=list)
     _rolled_back: bool = False
     _gtid: str = ""
-    _began: tuple[int, int] = (0, 0)
-    _unreadable_from: dict[tuple[int, int], str] = field(default_factory=dict)
-    _begins: list[tuple[int, int]] = field(default_factory=list)
 
     def take(self, event: DecodedEvent) -> None:
         """Compare the changes of the next event."""
@@ -112,17 +59,13 @@ class WindowComparison:
             case "begin":
                 self._end_transaction()
                 self._gtid = event.gtid
-                self._began = event.file, event.offset
-                self._begins.append(self._began)
+                self._unread.begin(event)
             case "rollback":
                 self._rolled_back = True
             case "failed":
                 self.failed = event.why
             case "unreadable":
-                if event.offset == UNPLACED:
-                    self._unreadable_from[self._began] = event.why
-                else:
-                    self._unreadable[event.file, event.offset] = event.why
+                self._unread.add(event)
             case "rows":
                 self._rows(event)
 
@@ -164,15 +107,12 @@ class WindowComparison:
                 self._compare(table, place, op, image, named=event.named)
             number += (before is not None) + (after is not None)
 
-    def _known_place(self, event: DecodedEvent) -> tuple[int, int]:
-        """Return where an event starts, or its transaction."""
-        return (event.file, event.offset) if event.offset != UNPLACED else self._began
-
     def _offset_by_order(self, table: TableName, event: DecodedEvent) -> int:
         """Return the offset that the batch has for the next change of a table in the transaction."""
-        self._skip_to(table, Place(*self._began, 0))
+        began = self._unread.began
+        self._skip_to(table, Place(*began, 0))
         stored = self._peek(table)
-        return stored.place.offset if stored is not None and stored.place.file == event.file else self._began[1]
+        return stored.place.offset if stored is not None and stored.place.file == event.file else began[1]
 
     def _changes(
         self,
@@ -264,16 +204,11 @@ class WindowComparison:
 
     def _only_stored(self, table: TableName, stored: StoredChange) -> None:
         self._next.pop(table)
-        why = self.expected.left_out.get(table) or self._why_unreadable(stored.place)
+        why = self.expected.left_out.get(table) or self._unread.why(stored.place)
         if why:
             self.leave_out(table, why, 1)
         else:
             self._differs("extra", table, stored.place, stored.part)
-
-    def _why_unreadable(self, place: Place) -> str:
-        """Return why the second decoder did not read a change; empty if it did."""
-        began = self._begins[bisect_right(self._begins, place[:2]) - 1] if self._begins else (0, 0)
-        return self._unreadable.get(place[:2]) or self._unreadable_from.get(began, "")
 
     def _peek(self, table: TableName) -> StoredChange | None:
         """Return the next change that the batch has of a table, without taking it."""

@@ -25,7 +25,8 @@ from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.windows import stored_windows
 from cdc_lib.verify.batches.cells import table_unreadable
-from cdc_lib.verify.batches.compare import KnownOfWindow, WindowComparison
+from cdc_lib.verify.batches.compare import WindowComparison
+from cdc_lib.verify.batches.places import KnownOfWindow
 from cdc_lib.verify.batches.stored import stored_changes
 
 

@@ -14,7 +14,7 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
-from cdc_lib.verify.batches.compare import Place, StoredChange
+from cdc_lib.verify.batches.places import Place, StoredChange
 
 _ROWS = 4096
 """Rows that are in memory as Python values, per file."""

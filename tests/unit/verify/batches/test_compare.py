@@ -10,7 +10,8 @@ from cdc_lib.model.decoded_event import NULL, DecodedEvent, DecodedImage
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.verify.batches.cells import Unsure, compare_of
-from cdc_lib.verify.batches.compare import KnownOfWindow, Place, StoredChange, WindowComparison
+from cdc_lib.verify.batches.compare import WindowComparison
+from cdc_lib.verify.batches.places import KnownOfWindow, Place, StoredChange
 
 T = TableName("shop", "t")
 INT = SourceType("int", 4)
