@@ -8,15 +8,16 @@ Below ``/hbase`` rows are read by key, see :mod:`cdc_lib.serve.hbase`.
 
 from __future__ import annotations
 
-import hmac
 import logging
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.middleware.trustedhost import TrustedHostMiddleware
 from fastapi.responses import JSONResponse, Response
 
 from cdc_lib.errors import CdcError
+from cdc_lib.model.bearer_token import OWN_NAMES, is_authorized
 from cdc_lib.read.lake import Lake
 from cdc_lib.serve.catalog import CutCatalog, Namespace, NotInCatalog, storage_settings
 from cdc_lib.serve.hbase import HBASE_ROUTER
@@ -47,6 +48,8 @@ def make_app(catalogs: Mapping[str, CutCatalog], token: str) -> FastAPI:
         token: what clients send as bearer token; empty if they need none.
     """
     app = FastAPI(title="CDC cuts", openapi_url=None, dependencies=[Depends(authorized)])
+    if not token:
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*OWN_NAMES])
     app.state.catalogs = catalogs
     app.state.lakes = {source: Lake.open(one.config, catalog=one.catalog) for source, one in catalogs.items()}
     app.state.token = token
@@ -64,9 +67,7 @@ def authorized(request: Request) -> None:
     Raises:
         RequestRefused: it is missing or wrong.
     """
-    token: str = request.app.state.token
-    given = request.headers.get("authorization", "").removeprefix("Bearer ")
-    if token and not hmac.compare_digest(given.encode(), token.encode()):
+    if not is_authorized(request.headers.get("authorization", ""), request.app.state.token):
         raise RequestRefused(401, "NotAuthorizedException", "the token is missing or wrong")
 
 

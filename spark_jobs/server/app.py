@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import time
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
@@ -13,13 +12,11 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from cdc_lib.jobs.request import JobRequest, JobStatus, ServerStatus
+from cdc_lib.model.bearer_token import OWN_NAMES, is_authorized
 from spark_jobs.server.jobs import Jobs, ServedJob
 
 LOOK = 0.1
 """Seconds between two looks at a job that a request waits for."""
-
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-"""Names of this machine in a request to a server without a token."""
 
 LONGEST = 60
 """Maximum seconds that a request can wait."""
@@ -34,8 +31,7 @@ def make_app(jobs: Jobs, token: str) -> FastAPI:
     """
     app = FastAPI(title="Spark jobs", openapi_url=None, dependencies=[Depends(_authorized)])
     if not token:
-        # A page of another site cannot pretend that its name is an address of this machine (DNS rebinding).
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK])
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*OWN_NAMES])
     app.state.jobs = jobs
     app.state.token = token
     app.include_router(ROUTER)
@@ -45,9 +41,7 @@ def make_app(jobs: Jobs, token: str) -> FastAPI:
 
 
 def _authorized(request: Request) -> None:
-    token: str = request.app.state.token
-    given = request.headers.get("authorization", "").removeprefix("Bearer ")
-    if token and not hmac.compare_digest(given.encode(), token.encode()):
+    if not is_authorized(request.headers.get("authorization", ""), request.app.state.token):
         raise HTTPException(401, "the token is missing or wrong")
     # A page of another site in a browser of this machine can send a request, but not with this type.
     if request.method == "POST" and request.headers.get("content-type") != "application/json":
