@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,21 +16,32 @@ from cdc_lib.model.xa_settlement import XaCommit
 from cdc_lib.ports import ObjectStore
 
 
-def read_file(store: ObjectStore, key: str, file: DataFile) -> pa.Table:
-    """Read one Parquet file of a batch; the result always has ``_absent``.
+@contextmanager
+def parquet_file(store: ObjectStore, key: str) -> Iterator[pq.ParquetFile]:
+    """Open one Parquet file of a batch for the block that reads it.
 
     Raises:
-        CorruptBatch: it is missing, is not a Parquet file, or has other rows than in its manifest.
+        CorruptBatch: it is missing, or is not a Parquet file.
     """
     with store.open_read(key) as data:
         try:
-            rows = pq.ParquetFile(data).read()
+            yield pq.ParquetFile(data)
         except (pa.ArrowInvalid, OSError) as error:
             raise CorruptBatch(
                 f"a file of a batch cannot be read: {error}",
                 hint="Restore it from a backup, or rewind the drain cursor to before its window and drain it again.",
                 key=key,
             ) from error
+
+
+def read_file(store: ObjectStore, key: str, file: DataFile) -> pa.Table:
+    """Read one Parquet file of a batch; the result always has ``_absent``.
+
+    Raises:
+        CorruptBatch: it is missing, is not a Parquet file, or has other rows than in its manifest.
+    """
+    with parquet_file(store, key) as parquet:
+        rows = parquet.read()
     if rows.num_rows != file.rows:
         raise CorruptBatch("a file of a batch holds other rows than its manifest says", key=key, expected=file.rows)
     if ABSENT in rows.schema.names:

@@ -6,14 +6,13 @@ import heapq
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.manifest import BINLOG, GTID, OFFSET, OP, ROW, DataFile, Manifest
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
+from cdc_lib.store.batch_rows import parquet_file
 from cdc_lib.verify.batches.places import Place, StoredChange
 
 _ROWS = 4096
@@ -42,22 +41,13 @@ def _place(change: StoredChange) -> Place:
 
 def _changes(store: ObjectStore, key: str, file: DataFile, schema: TableSchema) -> Iterator[StoredChange]:
     names = [column.name for column in schema.columns]
-    with store.open_read(key) as data:
-        try:
-            for batch in pq.ParquetFile(data).iter_batches(_ROWS, columns=[BINLOG, OFFSET, ROW, OP, GTID, *names]):
-                places = (batch.column(name).to_pylist() for name in (BINLOG, OFFSET, ROW))
-                marks = (batch.column(name).to_pylist() for name in (OP, GTID))
-                cells = [_values(batch.column(name)) for name in names]
-                for place, op, gtid, row in zip(
-                    zip(*places, strict=True), *marks, zip(*cells, strict=True), strict=True
-                ):
-                    yield StoredChange(Place(*place), op, gtid, row, file.path, schema)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise CorruptBatch(
-                f"a file of a batch cannot be read: {error}",
-                hint="Restore it from a backup, or rewind the drain cursor to before its window and drain it again.",
-                key=key,
-            ) from error
+    with parquet_file(store, key) as parquet:
+        for batch in parquet.iter_batches(_ROWS, columns=[BINLOG, OFFSET, ROW, OP, GTID, *names]):
+            places = (batch.column(name).to_pylist() for name in (BINLOG, OFFSET, ROW))
+            marks = (batch.column(name).to_pylist() for name in (OP, GTID))
+            cells = [_values(batch.column(name)) for name in names]
+            for place, op, gtid, row in zip(zip(*places, strict=True), *marks, zip(*cells, strict=True), strict=True):
+                yield StoredChange(Place(*place), op, gtid, row, file.path, schema)
 
 
 def _values(column: pa.Array) -> list[object]:

@@ -11,7 +11,7 @@ from cdc_lib.verify.batches.places import Place
 
 @dataclass(slots=True)
 class UnreadEvents:
-    """Which events were not read, and why. An event without a place stands for all of its transaction."""
+    """Which events were not read, and why. An event without a place means all of its transaction."""
 
     _begins: list[tuple[int, int]] = field(default_factory=list)
     _events: dict[tuple[int, int], str] = field(default_factory=dict)

@@ -225,7 +225,7 @@ def on_s3(
 def test_doctor_runs_a_job_that_reads_and_writes_as_a_merge_does(
     on_s3: Callable[..., dict[str, list[str]]], s3_server: S3Server, bucket: str
 ) -> None:
-    """It leaves nothing behind, in the bucket or in the catalog."""
+    """Nothing of it remains in the bucket or in the catalog."""
     found = on_s3()
     assert found["error"] == []
     assert [what for what in found["ok"] if what.startswith("Spark 4.1")]
