@@ -149,8 +149,10 @@ class Settler:
         self.lake.events["merge: tables that ask for a snapshot"] += 1
         if self.failovers.pending:
             return True  # the next merge asks again, when the source speaks to the new server
-        self.workload.decide()  # a snapshot waits for prepared transactions
-        self.pipeline.resnapshot(tables, by="settle", why="they ask for it")
+        quarantined = {entry.table for entry in self._drain.quarantined_tables}
+        if tables := [table for table in tables if table not in quarantined]:  # a resumed table gets a snapshot anyway
+            self.workload.decide()  # a snapshot waits for prepared transactions
+            self.pipeline.resnapshot(tables, by="settle", why="they ask for it")
         return True
 
     def _caught_up(self) -> bool:

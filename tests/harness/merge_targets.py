@@ -14,9 +14,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
-from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import IntegerType
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.model.lake_table import LakeColumn, LakeName, LakeTable, Marker
@@ -33,11 +34,11 @@ from spark_jobs.sql import full_name
 from tests.harness.batches import START_TIME, Row
 
 _TYPES = {
-    "int": IntegerType(),
-    "bigint": LongType(),
-    "string": StringType(),
-    "timestamp": TimestampType(),
-    "boolean": BooleanType(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "string": pa.string(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "boolean": pa.bool_(),
 }
 PATIENCE = 60.0
 """Timeout of a held write, and of the test that waits for it, in seconds."""
@@ -120,13 +121,13 @@ class Writer:
         state = self.target.load()
         assert state is not None
         columns = [LakeColumn(OP, "string"), *(column for column in state.columns if column.name != OP)]
-        fields = [StructField(column.name, _TYPES[column.type]) for column in columns]
-        values = [tuple(_value(row, column.name) for column in columns) for row in rows]
+        cells = [pa.array([_value(row, one.name) for row in rows], _TYPES[one.type]) for one in columns]
+        names = [column.name for column in columns]
         if any(row.absent for row in rows):
-            fields.append(StructField(ABSENT, StringType()))
-            marks = [_marks(row, state.columns) for row in rows]
-            values = [(*value, mark) for value, mark in zip(values, marks, strict=True)]
-        return self.session.createDataFrame(values, StructType(fields))
+            names.append(ABSENT)
+            cells.append(pa.array([_marks(row, state.columns) for row in rows], pa.string()))
+        # As Arrow: rows of Python would need a worker process of Python.
+        return self.session.createDataFrame(pa.table(cells, names))
 
     def upsert(
         self,
