@@ -4,6 +4,9 @@ A commit finds its rows by the id of its transaction: at the last XA PREPARE of 
 merged long ago. An id can be used again after its decision, but never by two open transactions at once. If an epoch goes back
 in the same binlog, or by GTIDs in that of another server, transactions that were prepared after its start are read again, and are not
 open until then.
+
+A rollback may be followed by a commit of the same transaction: InnoDB does not flush a rollback, so a server that crashed may have the
+transaction open again although its binlog says XA ROLLBACK (seen with MariaDB 11.4, often). The last decision is what happened.
 """
 
 from __future__ import annotations
@@ -63,17 +66,22 @@ def settle(before: Iterable[OpenTransaction], windows: Iterable[tuple[str, Manif
         windows: key and manifest of each window, in the stream's order.
     """
     opened = {transaction.prepared.xid: transaction for transaction in before}
+    rolled_back: dict[str, OpenTransaction] = {}
     commits: dict[str, tuple[XaCommit, ...]] = {}
     unknown: list[tuple[int, Decision]] = []
     for key, manifest in windows:
         found: list[XaCommit] = []
         opened = {xid: one for xid, one in opened.items() if not _is_read_again(one, manifest)}
+        rolled_back = {xid: one for xid, one in rolled_back.items() if not _is_read_again(one, manifest)}
         for event in _in_order(manifest):
             if isinstance(event, Prepared):
                 opened[event.xid] = OpenTransaction(key, event, manifest.epoch, manifest.identity)
+                rolled_back.pop(event.xid, None)
                 continue
-            transaction = opened.pop(event.xid, None)
+            transaction = opened.pop(event.xid, None) or rolled_back.pop(event.xid, None)
             if not event.committed:
+                if transaction is not None:
+                    rolled_back[event.xid] = transaction
                 continue
             if transaction is None:
                 unknown.append((manifest.epoch, event))
@@ -177,24 +185,37 @@ def opened_before(
     first: Manifest,
     epoch_changes: Sequence[EpochChange] = (),
 ) -> tuple[OpenTransaction, ...]:
-    """Search earlier windows for transactions that are open at the start of a run of windows.
+    """Search earlier windows for transactions that a run of windows commits without an XA PREPARE of its own.
 
     Args:
         newest_first: key and manifest of earlier windows; only as many are read as needed.
         xids: ids of the transactions.
         first: the first window of the run.
         epoch_changes: epoch changes of the drain cursor.
+
+    Returns:
+        The open ones, and those whose rollback the server forgot in a crash. The latter only if the windows up to the run have no
+        gap: in a gap, the id may have been prepared again.
     """
-    found: dict[str, OpenTransaction | None] = {}
+    found: dict[str, OpenTransaction] = {}
+    rolled_back: set[str] = set()
+    missing, until = set(xids), first.window.start if first.window is not None else None
     for key, manifest in newest_first if xids else ():
-        last = {
-            event.xid: event for event in _in_order(_at_start_of(first, manifest, epoch_changes)) if event.xid in xids
-        }
-        for xid, event in last.items():
+        window = manifest.window
+        if window is None or (manifest.epoch, window.stop) != (first.epoch, until):
+            missing -= rolled_back
+            until = None
+        else:
+            until = window.start
+        for event in reversed([*_in_order(_at_start_of(first, manifest, epoch_changes))]):
+            if event.xid not in missing:
+                continue
+            if isinstance(event, Decision) and not event.committed and until is not None:
+                rolled_back.add(event.xid)
+                continue
+            missing.remove(event.xid)
             if isinstance(event, Prepared):
-                found.setdefault(xid, OpenTransaction(key, event, manifest.epoch, manifest.identity))
-            else:
-                found.setdefault(xid, None)
-        if len(found) == len(xids):
+                found[event.xid] = OpenTransaction(key, event, manifest.epoch, manifest.identity)
+        if not missing:
             break
-    return tuple(one for _, one in sorted(found.items()) if one is not None)
+    return tuple(one for _, one in sorted(found.items()))

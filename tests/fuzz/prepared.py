@@ -129,9 +129,9 @@ def _decide(made: Story, number: int, xid: Xid, waiting: dict[str, int], *, comm
 
 
 def _record_decision(made: Story, xid: Xid, waiting: dict[str, int], *, committed: bool) -> None:
-    """Note a decision, unless it and the preparation that it decides have no effect."""
+    """Note a decision, unless the transaction has no rows of a captured table; then its preparation is left out too."""
     at = waiting.pop(xid.text, None)
-    if at is None or (committed and made.logged[at][2]):
+    if at is None or made.logged[at][2]:
         made.logged.append((xid.text, False, committed))
         return
     del made.logged[at]

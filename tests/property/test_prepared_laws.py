@@ -235,3 +235,49 @@ def test_a_decision_that_was_lost_with_its_server_opens_the_transaction_again():
     assert [one.prepared for one in opened] == [newer[0]]
     kept = replace(lost, new_start=checkpoints[0])
     assert opened_before(reversed(windows), {"a"}, first, [kept]) == (), "it is decided"
+
+
+FORGOTTEN = (
+    Prepared("a", at(100), at(110), ("db.t",)),
+    Decision("a", at(200), START_TIME, "", committed=False),
+    Prepared("b", at(210), at(220), ("db.t",)),
+    Decision("a", at(300), START_TIME, "", committed=True),
+)
+"""The history of a server that crashed after 200: it has the transaction open again, and commits it."""
+
+
+@given(CUTS, st.integers(1, 4))
+def test_a_commit_after_a_rollback_that_the_server_forgot_brings_the_rows(places, together):
+    """Whatever windows and merges they are in: what no cursor carries is found in earlier windows."""
+    windows = cut(History(FORGOTTEN, (), ()), places)
+    opened, found = (), []
+    for first in range(0, len(windows), together):
+        run = windows[first : first + together]
+        wanted = {decision.xid for _, decision in settle(opened, run).unknown}
+        opened = (*opened, *opened_before(reversed(windows[:first]), wanted, run[0][1]))
+        settlement = settle(opened, run)
+        assert settlement.unknown == ()
+        found += brought(settlement)
+        opened = settlement.open
+    assert found == [(300, 100)]
+    assert [one.prepared.xid for one in opened] == ["b"]
+
+
+def test_a_rolled_back_transaction_is_not_committed_over_a_gap():
+    """In the windows that are lost, its id may have been prepared again."""
+    windows = cut(History(FORGOTTEN, (), ()), [150, 205, 250, 290])
+    first = windows[-1][1]
+    assert [one.prepared.xid for one in opened_before(reversed(windows[:-1]), {"a"}, first)] == ["a"]
+    for lost in (2, 3):  # after the rollback
+        left = windows[:lost] + windows[lost + 1 : -1]
+        assert opened_before(reversed(left), {"a"}, first) == ()
+    assert [one.prepared.xid for one in opened_before(reversed(windows[:3]), {"b"}, first)] == ["b"], "it is open"
+
+
+def test_an_id_that_is_prepared_again_commits_the_last_transaction():
+    """After a rollback, in the same window or an earlier one."""
+    again = (*FORGOTTEN[:2], Prepared("a", at(230), at(240), ("db.t",)), FORGOTTEN[3])
+    windows = cut(History(again, (), ()), [290])
+    assert brought(settle((), windows)) == [(300, 230)]
+    opened = opened_before(reversed(windows[:1]), {"a"}, windows[1][1])
+    assert brought(settle(opened, windows[1:])) == [(300, 230)]

@@ -126,8 +126,8 @@ class XaTransactions:
     def finish(self) -> None:
         """Write the window's XA transactions into its summary.
 
-        A transaction that is prepared and decided in this window is left out if it has no effect: it was rolled back, or has
-        no row of a captured table.
+        A transaction that is prepared and decided in this window is left out if it has no row of a captured table. One that was
+        rolled back stays: a later commit of its id may be of the same transaction (see :mod:`cdc_lib.model.xa_settlement`).
 
         Raises:
             DecodeError: rows belong to an XA transaction that ended in another way.
@@ -143,7 +143,7 @@ class XaTransactions:
                 kept[index] = prepared
                 continue
             here = opened.pop(event.xid, None)
-            if here is not None and not (event.committed and here[1].tables):
+            if here is not None and not here[1].tables:
                 del kept[here[0]]
             else:
                 kept[index] = event
