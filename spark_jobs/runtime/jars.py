@@ -1,7 +1,7 @@
 """Additional jars for Spark, pinned by hash in ``jars.lock`` and fetched once into the download cache.
 
 Fetching is done by the Ivy that pyspark ships, so Maven is not needed. Each line of the lock reads
-``name group:artifact:version sha256``; a name may be on several lines and means all of them.
+``name group:artifact:version[:classifier] sha256``; a name may be on several lines and means all of them.
 
 Environment: ``CDC_CACHE`` is the folder of downloads (default ``~/.cache/lakecdc``); ``CDC_JARS`` names a folder that
 already holds the jars under Maven's file names, for machines that fetch nothing.
@@ -24,6 +24,18 @@ from cdc_lib.errors import ConfigError
 
 LOCK_FILE = Path(__file__).with_name("jars.lock")
 
+# The command line of Ivy knows no classifiers. An artifact named here is a jar whatever type its module declares, such as bundle.
+_WANTED = """\
+<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+  <info organisation="lakecdc" module="jar"/>
+  <dependencies>
+    <dependency org="{jar.group}" name="{jar.artifact}" rev="{jar.version}" transitive="false">
+      <artifact name="{jar.artifact}" type="jar" ext="jar" {classifier}/>
+    </dependency>
+  </dependencies>
+</ivy-module>
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Jar:
@@ -34,16 +46,17 @@ class Jar:
     artifact: str
     version: str
     sha256: str
+    classifier: str = ""
 
     @property
     def coordinates(self) -> str:
-        """Return Maven's ``group:artifact:version``."""
-        return f"{self.group}:{self.artifact}:{self.version}"
+        """Return ``group:artifact:version`` and the classifier if there is one, as Gradle writes them."""
+        return ":".join(filter(None, (self.group, self.artifact, self.version, self.classifier)))
 
     @property
     def file_name(self) -> str:
         """Return the file's name in a Maven repository."""
-        return f"{self.artifact}-{self.version}.jar"
+        return "-".join(filter(None, (self.artifact, self.version, self.classifier))) + ".jar"
 
 
 def locked_jars(lock_file: Path = LOCK_FILE) -> list[Jar]:
@@ -52,8 +65,8 @@ def locked_jars(lock_file: Path = LOCK_FILE) -> list[Jar]:
     for line in lock_file.read_text().splitlines():
         if line and not line.startswith("#"):
             name, coordinates, sha256 = line.split()
-            group, artifact, version = coordinates.split(":")
-            jars.append(Jar(name, group, artifact, version, sha256))
+            group, artifact, version, *classifier = coordinates.split(":")
+            jars.append(Jar(name, group, artifact, version, sha256, *classifier))
     return jars
 
 
@@ -110,10 +123,11 @@ def _fetch(jar: Jar) -> Path:
 
 def _retrieve(jar: Jar, folder: Path) -> Path:
     java = str(Path(os.environ["JAVA_HOME"]) / "bin" / "java") if os.environ.get("JAVA_HOME") else "java"
+    wanted = folder / "ivy.xml"
+    wanted.write_text(_WANTED.format(jar=jar, classifier=f'm:classifier="{jar.classifier}"' if jar.classifier else ""))
     command = [java, "-cp", str(_ivy()), "org.apache.ivy.Main", "-warn"]
-    command += ["-cache", str(folder / "cache")]
-    command += ["-dependency", jar.group, jar.artifact, jar.version, "-notransitive", "-types", "jar", "bundle"]
-    command += ["-retrieve", f"{folder}/[artifact]-[revision].[ext]"]
+    command += ["-cache", str(folder / "cache"), "-ivy", str(wanted)]
+    command += ["-retrieve", f"{folder}/[artifact]-[revision](-[classifier]).[ext]"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     path = folder / jar.file_name
     if done.returncode != 0 or not path.is_file():

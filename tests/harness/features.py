@@ -14,16 +14,23 @@ SINCE: dict[str, dict[str, tuple[int, ...]]] = {
     "compressed transactions": {"mysql": (8, 0, 20)},
     "comments of users": {"mysql": (8, 0, 21)},
     "invisible columns": {"mysql": (8, 0, 23)},
+    "CREATE TABLE ... SELECT with GTIDs": {"mysql": (8, 0, 21)},
     "columns added and dropped in place anywhere": {"mysql": (8, 0, 29)},
     "generated invisible primary keys": {"mysql": (8, 0, 30)},
     "tagged GTIDs": {"mysql": (8, 3)},
+    "expressions as defaults of added columns with GTIDs": {"mysql": (9, 7)},
     "VECTOR columns": {"mysql": (9, 0), "mariadb": (11, 7)},
     "CREATE OR REPLACE DATABASE": {"mysql": NEVER},
     "UCA 14 collations": {"mysql": NEVER, "mariadb": (10, 10)},
     "UUID and INET4 columns": {"mysql": NEVER, "mariadb": (10, 10)},
+    "negative zeros": {"mariadb": (11, 4)},
+    "row images without duplicates": {"mysql": NEVER, "mariadb": (11, 4)},
     "timestamps after 2038": {"mysql": NEVER, "mariadb": (11, 5)},
 }
-"""The first version that has each feature, for flavors with versions that lack it. Source: the release notes."""
+"""The first version that has each feature, for flavors with versions that lack it. Source: the release notes.
+
+Two are from trying the versions of this file only: expressions as defaults (8.0.15 refuses them, 9.7 does not), and negative zeros
+(10.11 makes -0e0 a 0, 11.4 does not)."""
 
 
 def has(server: SqlServer, feature: str) -> bool:

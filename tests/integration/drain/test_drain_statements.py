@@ -122,9 +122,12 @@ def test_statements_that_touch_no_captured_table_stop_nothing(capture):
     own = MYSQL if capture.server.flavor == "mysql" else MARIADB
     if not has(capture.server, "comments of users"):
         own = own.replace("ALTER USER CURRENT_USER() COMMENT 'TRUNCATE TABLE a'\n", "")
+    both = lines(ANY)
+    if not has(capture.server, "CREATE TABLE ... SELECT with GTIDs"):
+        both = [line for line in both if not line.startswith("CREATE TABLE filled")]
     count = 0
     with capture.server.connect(database=f"{capture.database}_not") as connection, connection.cursor() as cursor:
-        for statement in lines(ANY) + lines(own):
+        for statement in both + lines(own):
             cursor.execute(statement.format(captured=capture.database))
             cursor.fetchall()
             count += 1

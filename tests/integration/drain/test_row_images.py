@@ -222,6 +222,7 @@ def test_generated_texts_are_right_or_marked(capture, image):
         assert v == right["v"] if marks[2] == "+" else capture.server.flavor == "mariadb", (image, found)
 
 
+@pytest.mark.needs("row images without duplicates")
 def test_full_nodup_is_whole(mariadb_server, mariadb_database, tmp_path):
     """MariaDB's image without what did not change, which the old row holds."""
     capture = Capture(mariadb_server, mariadb_database, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from dataclasses import dataclass
@@ -73,11 +74,21 @@ def moment(source, *, alone, changed):
     if alone:
         time.sleep(1.1)
     rows = {key: (v, n) for key, v, n in source.execute("SELECT id, v, n FROM h")}
-    mysql = source.server.flavor == "mysql"
-    [(gtids,)] = source.execute("SELECT @@GLOBAL.gtid_executed" if mysql else "SELECT @@GLOBAL.gtid_binlog_pos")
-    gtid = f"{gtids.partition(':')[0]}:{gtids.rpartition('-')[2]}" if mysql else gtids
+    gtid = last_gtid(source)
     at = now.replace(tzinfo=UTC) if alone else None
     return Moment(rows, Point.at(1, source.capture.head()), gtid, at, changed)
+
+
+def last_gtid(source):
+    """Return the GTID of the last transaction; other tests may have left some of other servers, domains and tags."""
+    if source.server.flavor == "mariadb":
+        [(domain, gtids)] = source.execute("SELECT @@GLOBAL.gtid_domain_id, @@GLOBAL.gtid_binlog_pos")
+        (last,) = [one for one in gtids.split(",") if one.startswith(f"{domain}-")]
+        return last
+    [(server, gtids)] = source.execute("SELECT @@server_uuid, @@GLOBAL.gtid_executed")
+    (mine,) = [one for one in gtids.replace("\n", "").split(",") if one.startswith(server)]
+    untagged = itertools.takewhile(lambda text: text[0].isdigit(), mine.split(":")[1:])
+    return f"{server}:{[*untagged][-1].rpartition('-')[2]}"
 
 
 def found(source, *wheres, name="h"):

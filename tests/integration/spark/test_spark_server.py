@@ -27,6 +27,7 @@ from cdc_lib.jobs.client import SparkServer, job_request, raise_for
 from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import MySqlServer, S3Server
 from tests.harness.servers.process import free_port
+from tests.harness.servers.rest_catalog import RestCatalogServer
 from tests.harness.shop import command_line
 from tests.harness.spark_server import RunningSparkServer
 
@@ -105,6 +106,33 @@ def test_the_commands_of_people_run_their_jobs_on_the_server(source: Source, spa
     assert {"merge", "verify", "maintain", "backfill"} <= {job["job"] for job in listed if job["state"] == "ended"}
     assert {(job["source"], job["exit_code"], job["error"]) for job in listed} >= {("shop", 0, "")}
     assert "maintain" in source.cdc("spark jobs shop")
+
+
+def test_a_lake_in_a_rest_catalog_is_merged_maintained_verified_and_read(
+    mysql_server: MySqlServer, mysql_database: str, spark_server: RunningSparkServer, tmp_path: Path
+) -> None:
+    """Beside sources with other catalogs; a table with history has a view of its own snapshots and schema changes."""
+    with RestCatalogServer(f"file://{tmp_path}/lake") as catalog:
+        settings = {
+            "lake": {"type": "rest", "uri": catalog.url, "warehouse": catalog.warehouse},
+            "modes": [{"tables": f"{mysql_database}.kept", "mode": "scd2"}],
+        }
+        source = Source(mysql_server, mysql_database, tmp_path / "source", spark_server, settings=settings)
+        source.execute("CREATE TABLE kept (id INT PRIMARY KEY, v VARCHAR(20))")
+        source.execute("INSERT INTO kept VALUES (1, 'a'), (2, 'b')")
+        source.cdc("run shop")
+        source.execute("ALTER TABLE orders ADD COLUMN n INT, RENAME COLUMN v TO renamed")
+        source.execute("UPDATE orders SET n = id, renamed = 'new' WHERE id < 3")
+        source.execute("DELETE FROM orders WHERE id = 1")
+        source.execute("UPDATE kept SET v = 'changed' WHERE id = 1")
+        source.cdc("run shop")
+        assert "files became" in source.cdc("lake maintain shop")
+        source.execute("INSERT INTO orders VALUES (7, 'last', 7)")
+        source.cdc("run shop")
+        assert source.verified()["clean"]
+        assert json.loads(source.cdc(f"get shop {mysql_database}.orders 7 --json"))["renamed"] == "last"
+        assert "changed" in source.cdc(f"get shop {mysql_database}.kept 1 --versions 2")
+        assert "the REST catalog" in source.cdc("doctor shop")
 
 
 def test_the_error_of_a_job_is_that_of_the_command(source: Source) -> None:
