@@ -80,12 +80,14 @@ class Reach:
     Args:
         floor: every change from here on is known.
         parts: files with rows, newest first.
-        resets: statements that removed all earlier rows, in order.
+        resets: statements after which the table was empty, in order.
+        removals: those of them that removed rows; the others created the table.
     """
 
     floor: Floor
     parts: tuple[Part, ...]
     resets: tuple[TableReset, ...]
+    removals: frozenset[TableReset]
 
 
 def tail(windows: Iterable[StoredWindow], end: Point) -> tuple[WindowSlice, ...]:
@@ -150,9 +152,9 @@ def reach_of(
         schemas = ((file, manifest.schemas[file.schema_id]) for file in manifest.files)
         parts += (Part(part.window.key, file, schema, low, high) for file, schema in schemas)
         parts += _prepared(manifests, settled.commits.get(part.window.key, ()), low, high)
-    statements = statement_effects(table, (one for _, one in known), floor.point, Marker(), policy).entries
-    resets = tuple(one for one in statements if Point(one.epoch, one.file, one.offset) < until)
-    return Reach(floor, tuple(parts), resets)
+    effects = statement_effects(table, (one for _, one in known), floor.point, Marker(), policy)
+    resets = tuple(one for one in effects.resets if Point(one.epoch, one.file, one.offset) < until)
+    return Reach(floor, tuple(parts), resets, frozenset(effects.entries))
 
 
 def _between(manifest: Manifest, part: WindowSlice) -> Manifest:

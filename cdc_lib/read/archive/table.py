@@ -79,7 +79,7 @@ class TableArchive:
             return limit is not None and _within(changes.rows, since, until).num_rows > limit
 
         changes, all_known = self.archived.of_key(self.reach.parts, key, enough)
-        changes = with_resets(changes, self.reach.resets, self.shape, all_known=all_known)
+        changes = with_resets(changes, self.reach, self.shape, all_known=all_known)
         changes = with_lake_row(changes, self._lake_row(key), self.shape)
         return _within(compared(changes, self.shape), since, until)
 

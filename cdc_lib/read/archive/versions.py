@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +14,8 @@ from cdc_lib.merge.collapse import DELETE, INSERT
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import GTID, OP, ROW, TS
 from cdc_lib.model.position import SNAPSHOT_ROW, Point
-from cdc_lib.model.table_mode import RESET, STATEMENT_ROW, TableReset
+from cdc_lib.model.table_mode import RESET, STATEMENT_ROW
+from cdc_lib.read.archive.reach import Reach
 from cdc_lib.read.archive.rows import KeyChanges, VersionShape
 from cdc_lib.read.fresh.rows import order_of
 
@@ -25,7 +25,10 @@ CHANGED = "_changed"
 READ = "r"
 """``_op`` of a row that was read by SELECT: by a snapshot, or because the binlog had it incomplete."""
 
-_GONE = (DELETE, RESET)
+_CREATED = "created"
+"""``_op`` of a statement that created the table: it is not shown, and tells that no row existed."""
+
+_GONE = (DELETE, RESET, _CREATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +68,21 @@ def with_lake_row(changes: KeyChanges, row: pa.Table, shape: VersionShape) -> Ke
     return KeyChanges(pa.concat_tables([changes.rows, shaped]), (*changes.columns, _all_of(shape)))
 
 
-def with_resets(
-    changes: KeyChanges, resets: Sequence[TableReset], shape: VersionShape, *, all_known: bool
-) -> KeyChanges:
-    """Return changes with the statements that removed all rows of the table.
+def with_resets(changes: KeyChanges, reach: Reach, shape: VersionShape, *, all_known: bool) -> KeyChanges:
+    """Return changes with the statements after which the table was empty.
 
     Args:
         changes: of the key.
-        resets: the statements.
+        reach: has the statements.
         shape: of versions.
         all_known: whether no older change of the key is known; else statements before the oldest one are left out.
     """
     order = list(zip(*(part.tolist() for part in order_of(changes.rows)), strict=True))
     oldest = None if all_known or not order else min(order)
     entries: list[dict[str, Any]] = [
-        {OP: RESET, TS: one.at, GTID: one.gtid or None}
+        {OP: RESET if one in reach.removals else _CREATED, TS: one.at, GTID: one.gtid or None}
         | dict(zip(ORDER, (one.epoch, one.file, one.offset, STATEMENT_ROW), strict=True))
-        for one in resets
+        for one in reach.resets
         if oldest is None or (one.epoch, one.file, one.offset, STATEMENT_ROW) > oldest
     ]
     rows = pa.Table.from_pylist(entries, shape.schema)
@@ -95,20 +96,20 @@ def compared(changes: KeyChanges, shape: VersionShape) -> pa.Table:
     """
     rows, columns = _newest_first(changes)
     ops = rows.column(OP).to_pylist()
-    kept = [
-        number
-        for number, op in enumerate(ops)
-        if op != RESET or ops[number + 1 : number + 2] not in ([DELETE], [RESET])
-    ]
-    rows, columns, ops = rows.take(pa.array(kept, pa.int64())), [columns[i] for i in kept], [ops[i] for i in kept]
     differ = {one.name: _differs(rows.column(one.name)) for one in shape.source}
-    changed = [
-        None
-        if op in (INSERT, *_GONE) or number + 1 == len(ops) or ops[number + 1] in _GONE
-        else [name for name in differ if differ[name][number] and name.lower() in columns[number] & columns[number + 1]]
-        for number, op in enumerate(ops)
-    ]
-    return rows.append_column(pa.field(CHANGED, pa.list_(pa.string())), pa.array(changed, pa.list_(pa.string())))
+    changed: list[list[str] | None] = []
+    kept = []
+    for number, (op, before) in enumerate(zip(ops, [*ops, None][1:], strict=True)):
+        if op == _CREATED or (op == RESET and before in _GONE):
+            continue
+        kept.append(number)
+        if number + 1 == len(ops) or op in (INSERT, *_GONE) or before in _GONE:
+            changed.append(None)
+        else:
+            both = columns[number] & columns[number + 1]
+            changed.append([name for name in differ if differ[name][number] and name.lower() in both])
+    names = pa.array(changed, pa.list_(pa.string()))
+    return rows.take(pa.array(kept, pa.int64())).append_column(pa.field(CHANGED, names.type), names)
 
 
 def _newest_first(changes: KeyChanges) -> tuple[pa.Table, list[frozenset[str]]]:

@@ -212,6 +212,17 @@ def test_a_statement_that_removes_all_rows_is_a_version(source):
     assert shown(versions(source, ("de", 9))) == [("t", 310, None, None)]
 
 
+def test_no_row_existed_before_its_table_was_created(source):
+    """A later TRUNCATE removed nothing of a key that was never inserted."""
+    source.window(statements=[("create", "shop.people", 305)])
+    source.window(statements=[("truncate", "shop.people", 410)])
+    source.window(change("c", 510, "Ida"))
+    source.merged([row("de", 1, "Ida", 510)])
+    assert shown(versions(source, ("de", 9))) == []
+    assert shown(versions(source)) == [("c", 510, "Ida", None), *ALL]
+    assert shown(versions(source, limit=2)) == [("c", 510, "Ida", None), ALL[0]]
+
+
 def test_rows_of_xa_transactions_are_versions_at_their_commits(source):
     """With the commit's position, time and GTID; another transaction of the same file is not committed."""
     rows = [change("u", 310, "Xi"), change("u", 330, "no")]
