@@ -125,8 +125,8 @@ def open_archive(
         table.metadata, config.source, routed.table, routed=routed.target.routed, snapshot_id=snapshot.id
     )
     refuse_table(routed, snapshot.mode, marker, lake.source_uuid)
-    at = lake if cut is None else cut
-    end = Point.at(at.epoch, at.position)
+    at, merged_to = lake if cut is None else cut, marker.merged_to or _NOTHING
+    end = max(Point.at(at.epoch, at.position), merged_to)  # a merge that is not acknowledged yet may be in the snapshot
     manifests = TableManifests(store, snapshot.parts.cache, routed.table)
     slices = manifests.of(tail(stored_windows(store, config.source, end.epoch), end))
     reach = reach_of(
@@ -137,7 +137,7 @@ def open_archive(
         records=drain.quarantine,
         key=[one.name for one in snapshot.key.columns],
         policy=config.schema_changes.policy(*routed.table.pair),
-        until=min(end, marker.merged_to or _NOTHING),
+        until=merged_to,
     )
     shape = VersionShape.of(snapshot.name, snapshot.columns.choose(None))
     archived = ArchivedRows(store, snapshot.parts.cache, shape, snapshot.key.columns)

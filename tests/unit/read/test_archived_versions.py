@@ -180,6 +180,7 @@ def test_times_before_the_first_batch_are_refused(source):
 def test_what_was_merged_after_the_snapshot_is_no_version(source):
     """A reader sees one snapshot; after a refresh it sees the windows that were merged meanwhile."""
     source.merged([row("de", 1, "Eve", 30)], to=104)
+    cut = source.lake.cut(1, START_TIME, source.table)
     with source.opened() as lake:
         reader = lake.table("shop.people")
         assert shown(reader.archived_versions(("de", 1))) == ALL[4:]
@@ -191,11 +192,18 @@ def test_what_was_merged_after_the_snapshot_is_no_version(source):
             ("u", 220, "Fay"),
         ]
         assert shown(asyncio.run(AsyncTableReader(reader).archived_versions(("at", 1)))) == [(None, 250, "new", None)]
-    cut = source.lake.cut(1, START_TIME, source.table)
-    source.lake.add(source.table, [], Marker(merged_to=Point(1, 1, 304)))
     with source.opened() as lake:
         found = lake.table("shop.people", cut=cut).archived_versions(("de", 1))
         assert (shown(found), found.complete_from) == (ALL[4:], Point(1, 1, 4))
+
+
+def test_a_merge_that_is_not_acknowledged_yet_counts(source):
+    """Its windows lie after the lake's cursor, and the table has their changes."""
+    source.merged([row("de", 1, "Gil", 220) | {"_row": 2}])
+    cursors = ObjectCursorStore(source.store)
+    lake = cursors.load("shop", LAKE)
+    cursors.swap(lake, replace(lake, position=at(104)))
+    assert shown(versions(source)) == ALL
 
 
 def test_a_statement_that_removes_all_rows_is_a_version(source):
