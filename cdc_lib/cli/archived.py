@@ -59,6 +59,15 @@ def show_archived(found: Any, *, as_json: bool) -> bool:
         show_rows({name: (cells | texts)[name] for name in dict.fromkeys([*first, *own, *cells])}, as_json=False)
     else:
         say("no version is known")
-    since = f"since {found.complete_since.isoformat(' ')}" if found.complete_since else "of no earlier time"
-    say(f"all versions are known {since}: {found.why}")
+    say(said_since(found))
     return bool(changed)
+
+
+def said_since(found: Any) -> str:
+    """Return the sentence about how far versions go back.
+
+    Args:
+        found: :class:`cdc_lib.read.archive.versions.ArchivedVersions`.
+    """
+    since = f"since {found.complete_since.isoformat(' ')}" if found.complete_since else "of no earlier time"
+    return f"all versions are known {since}: {found.why}"

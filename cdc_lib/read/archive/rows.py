@@ -121,10 +121,8 @@ class ArchivedRows:
     shape: VersionShape
     key: tuple[ReadColumn, ...]
 
-    def of_key(
-        self, parts: Sequence[Part], key: RowKey, enough: Callable[[KeyChanges], bool]
-    ) -> tuple[KeyChanges, bool]:
-        """Return changes of a key, and whether they are all; else older ones were not looked for.
+    def of_key(self, parts: Sequence[Part], key: RowKey, enough: Callable[[KeyChanges], bool]) -> KeyChanges:
+        """Return changes of a key; older ones are not looked for once there are enough.
 
         Args:
             parts: files, newest first.
@@ -136,18 +134,19 @@ class ArchivedRows:
             CorruptBatch: a file is missing or damaged.
             IncompatibleSchema: a row does not fit into the lake table.
         """
-        tables, columns = [self.shape.schema.empty_table()], list[frozenset[str]]()
+        changes = KeyChanges(self.shape.schema.empty_table(), ())
         with ThreadPoolExecutor(_THREADS) as threads:
             for first in range(0, len(parts), _AT_ONCE):
                 some = parts[first : first + _AT_ONCE]
+                tables, columns = [changes.rows], list(changes.columns)
                 for part, found in zip(some, threads.map(lambda part: self._changes(part, key), some), strict=True):
                     tables.append(found)
                     names = frozenset(column.name.lower() for column in part.schema.columns)
                     columns += [names] * found.num_rows
                 changes = KeyChanges(pa.concat_tables(tables), tuple(columns))
                 if enough(changes):
-                    return changes, False
-        return KeyChanges(pa.concat_tables(tables), tuple(columns)), True
+                    break
+        return changes
 
     def _changes(self, part: Part, key: RowKey) -> pa.Table:
         hits = {number: rows for number, keys in enumerate(self._key_rows(part)) if len(rows := keys.with_key(key))}

@@ -78,8 +78,8 @@ class TableArchive:
         def enough(changes: KeyChanges) -> bool:
             return limit is not None and _within(changes.rows, since, until).num_rows > limit
 
-        changes, all_known = self.archived.of_key(self.reach.parts, key, enough)
-        changes = with_resets(changes, self.reach, self.shape, all_known=all_known)
+        changes = self.archived.of_key(self.reach.parts, key, enough)
+        changes = with_resets(changes, self.reach, self.shape)
         changes = with_lake_row(changes, self._lake_row(key), self.shape)
         return _within(compared(changes, self.shape), since, until)
 

@@ -68,22 +68,18 @@ def with_lake_row(changes: KeyChanges, row: pa.Table, shape: VersionShape) -> Ke
     return KeyChanges(pa.concat_tables([changes.rows, shaped]), (*changes.columns, _all_of(shape)))
 
 
-def with_resets(changes: KeyChanges, reach: Reach, shape: VersionShape, *, all_known: bool) -> KeyChanges:
+def with_resets(changes: KeyChanges, reach: Reach, shape: VersionShape) -> KeyChanges:
     """Return changes with the statements after which the table was empty.
 
     Args:
         changes: of the key.
         reach: has the statements.
         shape: of versions.
-        all_known: whether no older change of the key is known; else statements before the oldest one are left out.
     """
-    order = list(zip(*(part.tolist() for part in order_of(changes.rows)), strict=True))
-    oldest = None if all_known or not order else min(order)
     entries: list[dict[str, Any]] = [
         {OP: RESET if one in reach.removals else _CREATED, TS: one.at, GTID: one.gtid or None}
         | dict(zip(ORDER, (one.epoch, one.file, one.offset, STATEMENT_ROW), strict=True))
         for one in reach.resets
-        if oldest is None or (one.epoch, one.file, one.offset, STATEMENT_ROW) > oldest
     ]
     rows = pa.Table.from_pylist(entries, shape.schema)
     return KeyChanges(pa.concat_tables([changes.rows, rows]), (*changes.columns, *[_all_of(shape)] * len(entries)))

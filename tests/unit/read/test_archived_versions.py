@@ -197,6 +197,69 @@ def test_what_was_merged_after_the_snapshot_is_no_version(source):
         assert (shown(found), found.complete_from) == (ALL[4:], Point(1, 1, 4))
 
 
+def test_a_reader_of_an_earlier_snapshot_ends_there(source):
+    """Also if its versions are first asked for after a later merge; an expired snapshot is an error."""
+    source.merged([row("de", 1, "Eve", 30)], to=104)
+    with source.opened() as lake:
+        reader, other = lake.table("shop.people"), lake.table("shop.people")
+        source.lake.add(source.table, [], Marker(merged_to=Point(1, 1, 304)))
+        assert shown(reader.archived_versions(("de", 1))) == ALL[4:]
+        source.table.refresh().maintenance.expire_snapshots().by_id(reader.snapshot_id).commit()
+        with pytest.raises(StoreError, match="does not exist any more"):
+            other.archived_versions(("de", 1))
+        assert shown(reader.archived_versions(("de", 1))) == ALL[4:]
+
+
+def test_windows_count_up_to_the_table_s_position_and_from_the_floor_on(source):
+    """Both may lie inside of a window; then its last commit time is that from which on all versions are known."""
+    source.window(change("u", 310, "X"), change("u", 340, "Y"), statements=[("rename_columns", "shop.people", 320)])
+    source.window(change("u", 410, "Z"), change("u", 450, "later"))
+    source.merged([row("de", 1, "Z", 410)], to=430)
+    found = versions(source)
+    assert shown(found) == [("u", 410, "Z", ["name"]), ("u", 340, "Y", None)]
+    assert (found.complete_from, found.complete_since) == (Point(1, 1, 321), time(404))
+
+
+def test_the_time_of_what_ends_the_history_is_told(source):
+    source.window(decided={"x": (350, True)})
+    source.window(change("u", 410, "Z"))
+    source.merged([row("de", 1, "Z", 410)])
+    found = versions(source)
+    assert shown(found) == [("u", 410, "Z", None)]
+    assert (found.complete_from, found.complete_since) == (Point(1, 1, 351), time(350))
+
+
+def test_changes_to_and_from_null_are_changes(source):
+    """Also an update that brings a deleted key back, and a key that one event frees and takes: the delete came first."""
+    source.window(change("u", 310, None), change("u", 320, "Z"), change("d", 330, "Z"), change("u", 340, "Z"))
+    source.window(change("u", 410, "Y"), change("d", 410, "Z"))
+    source.merged([row("de", 1, "Y", 410)])
+    assert shown(versions(source))[:6] == [
+        ("u", 410, "Y", None),
+        ("d", 410, "Z", None),
+        ("u", 340, "Z", None),
+        ("d", 330, "Z", None),
+        ("u", 320, "Z", ["name"]),
+        ("u", 310, None, ["name"]),
+    ]
+
+
+def test_older_files_are_not_read_once_there_are_enough_versions(source):
+    for number in range(40):
+        source.window(change("u", source.stop + 10, f"n{number}"))
+    source.merged([])
+    source.store.delete(
+        [
+            info.key
+            for info in source.store.list("shop/batches/")
+            if "000004-" in info.key and info.key.endswith(".parquet")
+        ]
+    )
+    assert shown(versions(source, limit=30))[-1] == ("u", 1314, "n10", ["name"])
+    with pytest.raises(StoreError, match="there is no such object"):
+        versions(source)
+
+
 def test_a_merge_that_is_not_acknowledged_yet_counts(source):
     """Its windows lie after the lake's cursor, and the table has their changes."""
     source.merged([row("de", 1, "Gil", 220) | {"_row": 2}])
