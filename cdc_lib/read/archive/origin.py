@@ -101,6 +101,6 @@ class _Cuts:
                 self._read[key] = documents.find(Cut, self._store, key)
             cut = self._read[key]
             for table in cut.tables if cut is not None else ():
-                if cut is not None and table.lake_table == self._lake_table and table.as_of is None:
+                if cut is not None and table.lake_table == self._lake_table:
                     return cut.merge_id, cut.at, table.lake_snapshot
         return "", None, None

@@ -34,7 +34,8 @@ def people(lake):
         ObjectCursorStore(store).swap(None, Cursor("shop", consumer, 0, 1, IDENTITY, at(300)))
     made = lake.make("people", [row("de", 1, "n1", 150)], marker=Marker(merged_to=Point(1, 1, 200)))
     first = lake.cut(2, NOON, made)
-    lake.add(made, [row("fr", 1, "read", 30) | {"_row": -1}], Marker(merged_to=Point(1, 1, 300)))
+    reads = [row("fr", 1, "read", 30) | {"_row": -1}, row("at", 1, "read", 300) | {"_row": -1}]
+    lake.add(made, reads, Marker(merged_to=Point(1, 1, 300)))
     return first, lake.cut(3, NOON + timedelta(hours=1), made)
 
 
@@ -75,5 +76,7 @@ def test_a_change_after_the_last_cut_has_none(cdc, lake, people):
     assert (newest["window"][-12:], newest["merge"], newest["lake_snapshot"]) == ("000000000300", "", None)
     (read,) = json.loads(cdc("explain", "shop", "shop.people", "fr", 1, "--json").stdout)["versions"]
     assert (read["op"], read["window"], read["merge"]) == ("r", "", people[0].merge_id)
+    (read,) = json.loads(cdc("explain", "shop", "shop.people", "at", 1, "--json").stdout)["versions"]
+    assert (read["position"], read["window"], read["merge"]) == ("binlog.000001:300", "", "")
     result = cdc("explain", "shop", "shop.people", "de", 9)
     assert (result.exit_code, "no version is known" in result.stdout) == (1, True)
