@@ -189,8 +189,8 @@ class TableReader:
             until: only versions that were committed before this time.
 
         Raises:
-            ConfigError: as in :meth:`get`; the table is in another mode, its rows are routed or filtered, the reader is ``fresh``, or
-                the lake was opened without its store.
+            ConfigError: as in :meth:`get`; a time has no time zone; the table is in another mode, its rows are routed or filtered, the
+                reader is ``fresh``, or the lake was opened without its store.
             BatchesMissing: ``since`` is before the time from which on all versions are known.
             StoreError: a file cannot be read.
             IncompatibleSchema: an archived row does not fit into the lake table.

@@ -42,6 +42,16 @@ def _refused(why: str, hint: str, routed: RoutedTable) -> ConfigError:
     return ConfigError(f"earlier versions of the table's rows are not read: {why}", hint=hint, table=routed.table)
 
 
+def refuse_without_zone(*times: datetime | None) -> None:
+    """Refuse a time that may be any moment of a day.
+
+    Raises:
+        ConfigError: a time has no time zone.
+    """
+    if any(one is not None and one.tzinfo is None for one in times):
+        raise ConfigError("the time of a version needs a time zone", hint="For example 2026-01-31T12:00:00+00:00.")
+
+
 def refuse_before(asked: datetime, complete_since: datetime | None, floor: Floor, table: str) -> None:
     """Refuse versions from a time on if the stored batches do not have all of them.
 
@@ -52,11 +62,8 @@ def refuse_before(asked: datetime, complete_since: datetime | None, floor: Floor
         table: ``database.table``.
 
     Raises:
-        ConfigError: the time has no time zone.
         BatchesMissing: the batches do not reach back to it.
     """
-    if asked.tzinfo is None:
-        raise ConfigError("the time of a version needs a time zone", hint="For example 2026-01-31T12:00:00+00:00.")
     if complete_since is None:
         raise BatchesMissing(f"no earlier version of a row is known: {floor.why}", hint=_KEEP, table=table)
     if asked < complete_since:

@@ -134,9 +134,10 @@ def reach_of(
         records: quarantine records of the drain cursor.
         key: names of the lake table's key.
         policy: what the lake does about statements that remove rows.
-        until: changes from this point on are not in the lake table.
+        until: changes from this point on are not in the lake table, so that later windows do not matter.
     """
     records = [one for one in records if one.table == table]
+    slices = [(part, manifest) for part, manifest in slices if part.low < until]
     known = [(part, _between(manifest, part)) for part, manifest in slices if manifest is not None]
     floors = [begin, *_captured(known, captured), *_left_out([part for part, _ in slices], records)]
     floors += chain.from_iterable(_not_comparable(table, part, manifest, key) for part, manifest in known)

@@ -19,7 +19,7 @@ from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
-from cdc_lib.read.archive.decide import refuse_before, refuse_table
+from cdc_lib.read.archive.decide import refuse_before, refuse_table, refuse_without_zone
 from cdc_lib.read.archive.manifests import TableManifests
 from cdc_lib.read.archive.reach import Floor, Reach, WindowSlice, reach_of, tail
 from cdc_lib.read.archive.rows import ArchivedRows, KeyChanges, VersionShape
@@ -62,6 +62,7 @@ class TableArchive:
         until: datetime | None,
     ) -> ArchivedVersions:
         """Return versions of a row; see :meth:`cdc_lib.read.table.TableReader.archived_versions`."""
+        refuse_without_zone(since, until)
         if since is not None:
             refuse_before(since, self.complete_since, self.reach.floor, self.snapshot.name)
         chosen = [one.name for one in self.snapshot.columns.choose(columns)]

@@ -13,8 +13,9 @@ from cdc_lib.model.quarantine import Fault, QuarantineRecord
 from cdc_lib.model.schema_policy import DEFAULT_POLICY, SchemaPolicy
 from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.table_name import TableName
-from cdc_lib.read.archive.manifests import may_concern, of_table
+from cdc_lib.read.archive.manifests import TableManifests, may_concern, of_table
 from cdc_lib.read.archive.reach import Floor, reach_of, tail
+from cdc_lib.read.cache import Cache
 from cdc_lib.store import documents
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.objects.local import LocalStore
@@ -141,6 +142,8 @@ def test_windows_that_leave_out_the_table_end_its_history(batches, fault):
     assert ends(batches.reach(records=[record(150, 204, fault=fault)])) == (4, BEGIN, [(204, 304), (4, 104)])
     assert ends(batches.reach(records=[record(104, fault=fault)])) == (304, QUARANTINED, [])
     assert ends(batches.reach(records=[record(104, name="lines", fault=fault)]))[0] == 4
+    # The lake table is as of the quarantine's start, and has the history before it.
+    assert ends(batches.reach(records=[record(104, fault=fault)], until=point(104))) == (4, BEGIN, [(4, 104)])
 
 
 def test_a_window_in_which_the_table_is_quarantined_ends_its_history(batches):
@@ -245,6 +248,18 @@ def test_the_bytes_of_a_manifest_tell_whether_it_must_be_read(tmp_path, rows, mo
     assert may_concern(stored.data, ORDERS.name) == concerns
     kept = of_table(documents.load(Manifest, stored.data, ""), ORDERS.name)
     assert (kept is not None) == concerns
+
+
+def test_windows_that_are_removed_after_they_were_listed_end_the_history(batches):
+    """With those before them; what comes back later is read again."""
+    slices = tail(stored_windows(batches.store, "shop"), point(304))
+    manifests, key = TableManifests(batches.store, Cache(), ORDERS.name), slices[1].window.key
+    removed = batches.store.get(key).data
+    batches.store.delete([key])
+    assert [one.low.offset for one, _ in manifests.of(slices)] == [204]
+    batches.store.put(key, removed)
+    found = manifests.of(slices)
+    assert [(one.low.offset, kept is not None) for one, kept in found] == [(4, True), (104, False), (204, True)]
 
 
 def test_names_that_json_escapes_are_found_in_the_bytes(tmp_path):

@@ -173,8 +173,9 @@ def test_times_before_the_first_batch_are_refused(source):
     assert (shown(found), found.complete_since) == ([(None, 220, "Gil", None)], None)
     with pytest.raises(BatchesMissing, match="no earlier version of a row is known: earlier batches are not stored"):
         versions(source, since=START_TIME)
-    with pytest.raises(ConfigError, match="needs a time zone"):
-        versions(source, since=datetime(2026, 1, 1))  # noqa: DTZ001
+    for name in ("since", "until"):
+        with pytest.raises(ConfigError, match="needs a time zone"):
+            versions(source, **{name: datetime(2026, 1, 1)})  # noqa: DTZ001
 
 
 def test_what_was_merged_after_the_snapshot_is_no_version(source):
