@@ -6,11 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from cdc_lib.cli.archived import instant, refuse_since, show_archived
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
 from cdc_lib.cli.lake.preview import cell, show_rows
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.config import SourceConfig
+from cdc_lib.errors import ConfigError
 from cdc_lib.model.merge_plan import Cut
 
 Columns = Annotated[
@@ -44,8 +46,23 @@ def get(
     columns: Columns = "",
     every_column: EveryColumn = False,
     versions: Annotated[
-        bool, typer.Option("--versions", help="All versions (scd2) or changes (append) of the row, newest first.")
+        bool,
+        typer.Option(
+            "--versions",
+            help="All versions (scd2) or changes (append) of the row, newest first; of a mirror those that stored batches have.",
+        ),
     ] = False,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, help="With --versions: how many at most.")
+    ] = None,
+    since: Annotated[
+        str,
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="With --versions, of a mirror: those committed at this time or later; an error if batches do not reach back to it.",
+        ),
+    ] = "",
     deleted: WithDeleted = False,
     as_of: AsOf = "",
     fresh: Fresh = False,
@@ -60,16 +77,24 @@ def get(
         cdc get shop shop.orders 42
         cdc get shop shop.order_lines 42 7 --columns state,amount --json
         cdc get shop shop.orders 42 --versions
+        cdc get shop shop.orders 42 --versions --limit 5 --since 2026-01-31T12:00:00
         cdc get shop shop.orders 42 --fresh
     """
+    if (limit or since) and not versions:
+        raise ConfigError("--limit and --since are for --versions", hint="cdc scan reads rows of several keys.")
+    first = instant(since)
     config = config_of(find(context, source))
-    store = open_store_pipeline(config).store if fresh else None
+    store = open_store_pipeline(config).store if fresh or versions else None
     with lake_reader("read.lake").Lake.open(config, store=store) as lake:
         reader = lake.table(table_name, cut=cut_at(config, as_of), fresh=fresh)
         parts = lake_reader("read.key_text").parse_parts(reader.schema, reader.key, key)
         names = chosen(reader, columns, every_column=every_column)
+        if versions and reader.mode == "mirror":
+            shown_any = show_archived(reader.archived_versions(parts, limit, names, since=first), as_json=as_json)
+            raise typer.Exit(0 if shown_any else 1)
         if versions:
-            rows = reader.versions(parts, columns=names)
+            refuse_since(first, reader.mode)
+            rows = reader.versions(parts, limit, names)
         else:
             found = reader.multi_get([parts], names, deleted=deleted)
             rows = found.filter(found["_found"]).drop_columns(["_found"])

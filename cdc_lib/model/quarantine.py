@@ -102,8 +102,12 @@ class QuarantineRecord:
 
     def covers(self, epoch: int, start: Position) -> bool:
         """Whether the table's rows are ignored in a window that starts here."""
+        return self.covers_point(Point.at(epoch, start))
+
+    def covers_point(self, start: Point) -> bool:
+        """Whether the table's rows are ignored in a window that starts at a point."""
         ends = Point.at(self.released_epoch, self.released_position) if self.released_position is not None else None
-        return self.begins_by(epoch, start) and (ends is None or Point.at(epoch, start) < ends)
+        return Point.at(self.epoch, self.start) <= start and (ends is None or start < ends)
 
     def begins_by(self, epoch: int, position: Position) -> bool:
         """Whether it begins there or before."""

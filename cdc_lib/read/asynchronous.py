@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
+from cdc_lib.read.archive.versions import ArchivedVersions
 from cdc_lib.read.table import TableReader
 
 
@@ -44,6 +46,18 @@ class AsyncTableReader:
     async def versions(self, key: Any, limit: int | None = None, columns: Iterable[str] | None = None) -> pa.Table:
         """See :meth:`TableReader.versions`."""
         return await asyncio.to_thread(self.reader.versions, key, limit, columns)
+
+    async def archived_versions(
+        self,
+        key: Any,
+        limit: int | None = None,
+        columns: Iterable[str] | None = None,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> ArchivedVersions:
+        """See :meth:`TableReader.archived_versions`."""
+        return await asyncio.to_thread(self.reader.archived_versions, key, limit, columns, since=since, until=until)
 
     async def scan(
         self, start: Any = None, stop: Any = None, columns: Iterable[str] | None = None, **options: Any

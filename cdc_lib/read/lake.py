@@ -18,6 +18,7 @@ from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
+from cdc_lib.read.archive.table import TableArchive, open_archive
 from cdc_lib.read.cache import DEFAULT_BYTES, Cache
 from cdc_lib.read.fresh.pin import with_waiting
 from cdc_lib.read.fresh.waiting import Waiting, waiting_batches
@@ -64,7 +65,7 @@ class Lake:
 
         Args:
             config: the source.
-            store: the source's store, for reads with ``fresh``; see :func:`cdc_lib.store.objects.open.open_store`.
+            store: the source's store, for reads with ``fresh`` and for archived versions; see :func:`cdc_lib.store.objects.open.open_store`.
             cache_bytes: how much of what was read is kept in memory.
             catalog: the catalog of the source's lake, if it is open already.
 
@@ -117,7 +118,13 @@ class Lake:
             config, store = self._fresh_parts(cut)
             return TableReader(lambda: self._fresh(name, config, store, waiting_batches(store, config.source)))
         snapshot_id = None if cut is None else self._snapshot_in(cut, name)
-        return TableReader(lambda: pin(self._load(name), name, self._cache, snapshot_id))
+        return TableReader(lambda: pin(self._load(name), name, self._cache, snapshot_id), self._archive_of(name, cut))
+
+    def _archive_of(self, name: str, cut: Cut | None) -> Callable[[PinnedSnapshot], TableArchive] | None:
+        if self._batches is None:
+            return None
+        config, store = self._batches
+        return lambda snapshot: open_archive(snapshot, self._load(name), config, store, cut)
 
     def _fresh_parts(self, cut: Cut | None) -> tuple[SourceConfig, ObjectStore]:
         if cut is not None or self._batches is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pyarrow as pa
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.position import Point
+from cdc_lib.read.archive.table import TableArchive
+from cdc_lib.read.archive.versions import ArchivedVersions
 from cdc_lib.read.columns import ReadColumn, in_order
 from cdc_lib.read.key_range import ScanRange
 from cdc_lib.read.keys import NoSuchKey, RowKey
@@ -30,11 +33,16 @@ class TableReader:
 
     Args:
         pin: returns the snapshot to read: the current one, or always the same.
+        archive: returns what stored batches know of a snapshot's table; None if the lake was opened without its store.
     """
 
-    def __init__(self, pin: Callable[[], PinnedSnapshot]) -> None:
+    def __init__(
+        self, pin: Callable[[], PinnedSnapshot], archive: Callable[[PinnedSnapshot], TableArchive] | None = None
+    ) -> None:
         self._pin = pin
+        self._open_archive = archive
         self._snapshot = pin()
+        self._archive: TableArchive | None = None
 
     @property
     def snapshot_id(self) -> int | None:
@@ -159,6 +167,44 @@ class TableReader:
             rows = in_order([], read)
         newest = rows.sort_by([(column.name, "descending") for column in order])
         return newest.select([column.name for column in chosen]).slice(0, limit)
+
+    def archived_versions(
+        self,
+        key: Any,
+        limit: int | None = None,
+        columns: Iterable[str] | None = None,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> ArchivedVersions:
+        """Return the versions of a row of a ``mirror`` table: the lake's row, and the changes that stored batches have, newest first.
+
+        The first call reads the manifests of the stored batches, and the key columns of the table's files; they stay in memory.
+
+        Args:
+            key: see the class.
+            limit: how many at most.
+            columns: names of the columns; None for all.
+            since: only versions that were committed at this time or later.
+            until: only versions that were committed before this time.
+
+        Raises:
+            ConfigError: as in :meth:`get`; a time has no time zone; the table is in another mode, its rows are routed or filtered, the
+                reader is ``fresh``, or the lake was opened without its store.
+            BatchesMissing: ``since`` is before the time from which on all versions are known.
+            StoreError: a file cannot be read.
+            IncompatibleSchema: an archived row does not fit into the lake table.
+        """
+        snapshot, archive = self._snapshot, self._archive
+        if self._open_archive is None:
+            raise ConfigError(
+                "archived versions are in the source's store, and the reader has none, or reads waiting changes",
+                hint="Lake.open(config, store=open_store(config.store)), and a table without fresh.",
+                table=snapshot.name,
+            )
+        if archive is None or archive.snapshot is not snapshot:
+            archive = self._archive = self._open_archive(snapshot)
+        return archive.versions(key, limit, columns, since, until)
 
     def scan(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -43,10 +43,43 @@ def read_file(store: ObjectStore, key: str, file: DataFile) -> pa.Table:
     with parquet_file(store, key) as parquet:
         rows = parquet.read()
     if rows.num_rows != file.rows:
-        raise CorruptBatch("a file of a batch holds other rows than its manifest says", key=key, expected=file.rows)
+        raise _other_rows(key, file)
     if ABSENT in rows.schema.names:
         return rows
     return rows.add_column(len(CHANGE_COLUMNS), ABSENT, pa.nulls(rows.num_rows, pa.string()))
+
+
+def read_columns(
+    store: ObjectStore, key: str, file: DataFile, names: Sequence[str] | None, groups: Collection[int] | None = None
+) -> dict[int, pa.Table]:
+    """Read some columns of some row groups of one Parquet file of a batch.
+
+    Args:
+        store: holds the batch.
+        key: of the file.
+        file: as its manifest describes it.
+        names: names of the columns as the file has them; None for all.
+        groups: numbers of the row groups; None for all.
+
+    Returns:
+        By the number of the row group, its rows with these columns in this order.
+
+    Raises:
+        CorruptBatch: it is missing, is not a Parquet file, or has other rows than in its manifest.
+    """
+    with parquet_file(store, key) as parquet:
+        if parquet.metadata.num_rows != file.rows:
+            raise _other_rows(key, file)
+        has = parquet.schema_arrow.names
+        # By number: a name with a dot would be a path.
+        numbers = None if names is None else sorted(map(has.index, names))
+        chosen = range(parquet.num_row_groups) if groups is None else groups
+        read = {one: parquet.reader.read_row_group(one, column_indices=numbers, use_threads=False) for one in chosen}
+    return read if names is None else {number: rows.select(list(names)) for number, rows in read.items()}
+
+
+def _other_rows(key: str, file: DataFile) -> CorruptBatch:
+    return CorruptBatch("a file of a batch holds other rows than its manifest says", key=key, expected=file.rows)
 
 
 def from_point(rows: pa.Table, floor: Point | None) -> pa.Table:

@@ -1,6 +1,7 @@
 """Reads by key from a large lake table after many merges, without Spark: ``./dev bench read``.
 
-In the same run PyIceberg's own scan reads the same keys and ranges. The floor is what Arrow takes to read one row group.
+In the same run PyIceberg's own scan reads the same keys and ranges. The floor is what Arrow takes to read one row group. Earlier versions
+of rows are read from the batches of the merges.
 """
 
 from __future__ import annotations
@@ -21,15 +22,21 @@ from pyiceberg.table import Table
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.lake.catalog import open_table
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.ports import ObjectStore
 from cdc_lib.read import Lake as ReadLake
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.objects.local import LocalStore
+from cdc_lib.store.windows import stored_windows
 from spark_jobs.runtime.session import spark_session
 from tests.bench.lake.orders import TABLE, make_table, write_changes
 from tests.bench.report import Figure, save, spread
 from tests.bench.usage import ROOT
+from tests.harness.batches import IDENTITY, at
 from tests.harness.lake import Lake, lake_config
 
-GETS, PEER_GETS, MANY, RANGE, REPEATS = 1_000, 5, 1_000, 10_000, 7
+GETS, PEER_GETS, MANY, RANGE, REPEATS, VERSIONS = 1_000, 5, 1_000, 10_000, 7, 100
 FEW = ["id", "status"]
 
 
@@ -74,13 +81,24 @@ def make(config: SourceConfig, folder: Path, rows: int, merges: int, changes: in
             lake.merge(lake.batches.plan(stop, manifest))
 
 
+def acknowledged(config: SourceConfig, store: ObjectStore) -> int:
+    """Write the cursors at the end of the last window, if there are none; return the number of changes in windows."""
+    windows, cursors = stored_windows(store, config.source), ObjectCursorStore(store)
+    for consumer in (DRAIN, LAKE):
+        if cursors.load(config.source, consumer) is None:
+            cursors.swap(None, Cursor(config.source, consumer, 0, 1, IDENTITY, at(windows[-1].stop.offset)))
+    return sum(load_manifest(store, one.key).rows for one in windows)
+
+
 def measured(config: SourceConfig, rows: int, name: str) -> list[Figure]:
     """Read, and return the figures; each read is compared with PyIceberg's own scan."""
     chosen = random.Random(1)
     keys = [2 * chosen.randrange(rows) for _ in range(2 * GETS)]
     start = 2 * (rows // 3)
     peer = open_table(config, TABLE)
-    with ReadLake.open(config) as lake:
+    store = LocalStore(Path(config.store.url.removeprefix("file://")))
+    changes = acknowledged(config, store)
+    with ReadLake.open(config, store=store) as lake:
         opened = _times(lambda _: lake.table(TABLE), range(REPEATS))
         table = lake.table(TABLE)
         first = _times(table.get, keys[:1])
@@ -92,6 +110,8 @@ def measured(config: SourceConfig, rows: int, name: str) -> list[Figure]:
         many = _times(table.multi_get, asked)
         many_few = _times(lambda of: table.multi_get(of, FEW), asked)
         ranges = _times(lambda _: table.scan(start, limit=RANGE).read_all(), range(REPEATS))
+        first_versions = _times(table.archived_versions, keys[:1])
+        versions = _times(table.archived_versions, keys[GETS : GETS + VERSIONS])
     floor = _times(_row_group(peer), range(REPEATS))
     peer_get = _times(lambda key: peer.scan(EqualTo("id", key)).to_arrow(), keys[:PEER_GETS])
     peer_many = _times(lambda of: peer.scan(In("id", of)).to_arrow(), asked[:1])
@@ -109,6 +129,8 @@ def measured(config: SourceConfig, rows: int, name: str) -> list[Figure]:
         _figure(f"{name}: {MANY:,} random keys at once", many, 500, peer_many),
         _figure(f"{name}: {MANY:,} random keys at once, two columns", many_few, 500),
         _figure(f"{name}: {RANGE:,} rows in key order", ranges, 100, peer_range),
+        _figure(f"{name}: the first versions of a row, of {changes:,} changes in batches", first_versions),
+        _figure(f"{name}: the versions of a row, of {changes:,} changes in batches, p50", versions, 200),
         _figure(f"{name}: floor: Arrow reads one row group, all columns", floor),
     ]
 

@@ -15,7 +15,7 @@ from pyiceberg.types import BinaryType, IntegerType, LongType, NestedField, Stri
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.lake.catalog import open_catalog
-from cdc_lib.model.lake_table import KEY_PROPERTY, MODE_PROPERTY
+from cdc_lib.model.lake_table import KEY_PROPERTY, MARKER_PROPERTY, MODE_PROPERTY, Marker
 from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.cuts import publish
@@ -53,18 +53,24 @@ class SmallLake:
         self.catalog.create_namespace(config.source)
 
     def make(
-        self, name: str, rows: list[dict[str, Any]], mode: str = "mirror", key: Sequence[str] = ("country", "id")
+        self,
+        name: str,
+        rows: list[dict[str, Any]],
+        mode: str = "mirror",
+        key: Sequence[str] = ("country", "id"),
+        marker: Marker | None = None,
     ) -> Table:
-        """Make a table with rows."""
+        """Make a table with rows, as a merge with this marker left it."""
         schema = Schema(*(NestedField(i, one, of) for i, (one, of) in enumerate(COLUMNS.items(), 1)))
         properties = {KEY_PROPERTY: json.dumps(key), MODE_PROPERTY: mode}
         table = self.catalog.create_table((self.config.source, name), schema, properties=properties)
-        self.add(table, rows)
+        self.add(table, rows, marker)
         return table
 
-    def add(self, table: Table, rows: list[dict[str, Any]]) -> None:
-        """Append rows."""
-        table.append(pa.Table.from_pylist(rows, table.schema().as_arrow()))
+    def add(self, table: Table, rows: list[dict[str, Any]], marker: Marker | None = None) -> None:
+        """Append rows, as a merge with this marker does."""
+        properties = {MARKER_PROPERTY: marker.to_json()} if marker is not None else {}
+        table.append(pa.Table.from_pylist(rows, table.schema().as_arrow()), snapshot_properties=properties)
 
     def cut(self, number: int, time: datetime, *tables: Table, gtid_set: str = "") -> Cut:
         """Publish a cut of tables as they are now, at offset 100 times its number."""

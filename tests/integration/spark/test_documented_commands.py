@@ -163,6 +163,9 @@ def check_what_was_read(names, shop):
         assert names["totals"] == [{"n": shop.execute("SELECT count(*) FROM orders")[0][0]}]
     elif "cells" in names:
         assert names["row"] == {b"d:state": names["cells"][b"d:state"]} == {b"d:state": b"new"}
+    elif "found" in names:  # earlier versions
+        found = names["found"].rows.to_pylist()
+        assert found[0]["n"] == shop.execute("SELECT n FROM orders WHERE id = 42")[0][0]
     elif "many" not in names:  # a fresh read
         assert names["row"]["n"] == shop.execute("SELECT n FROM orders WHERE id = 42")[0][0]
     else:

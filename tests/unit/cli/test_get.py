@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.lake_table import Marker
+from cdc_lib.model.position import Point
 from cdc_lib.model.schema import SourceType
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.open import open_store
@@ -66,6 +68,48 @@ def test_all_changes_of_a_row_are_shown_newest_first(cdc, lake):
     result = cdc("get", "shop", "shop.changes", "de", 1)
     assert result.exit_code == 2
     assert "append mode, which has many rows for each key" in result.stderr
+
+
+def test_versions_of_a_mirrors_row_are_those_of_stored_batches(cdc, lake):
+    """With the time since when all are known; as JSON too. Only some of them, and none before that time."""
+    store, whole = open_store(lake.config.store), {"country": "de", "id": 1, "raw": b"x"}
+    columns = {"country": TEXT, "id": BIGINT, "name": TEXT, "raw": SourceType("bytes")}
+    schema = table("shop.people", columns, key=("country", "id"))
+    rows = [Row("c", 10, {**whole, "name": "old"}), Row("u", 20, {**whole, "name": "new"})]
+    BatchWriter(store).window(4, 104, {schema: rows})
+    for consumer in (DRAIN, LAKE):
+        ObjectCursorStore(store).swap(None, Cursor("shop", consumer, 0, 1, IDENTITY, at(104)))
+    lake.make("people", [row("de", 1, "new", 20)], marker=Marker(merged_to=Point(1, 1, 104)))
+    get = ("get", "shop", "shop.people")
+    found = json.loads(cdc(*get, "de", 1, "--versions", "--json").stdout)
+    assert (found["complete_since"], found["why"]) == ("2026-01-01T00:00:00+00:00", "earlier batches are not stored")
+    first = {"_op": "u", "_offset": 20, "name": "new", "raw": "78", "_changed": ["name"]}
+    assert first.items() <= found["versions"][0].items()
+    assert [one["name"] for one in found["versions"]] == ["new", "old"]
+    shown = cdc(*get, "de", 1, "--versions", "--limit", 1, "--since", "2026-01-01")
+    assert (shown.exit_code, "1 rows" in shown.stdout) == (0, True)
+    assert "all versions are known since 2026-01-01 00:00:00+00:00: earlier batches are not stored" in shown.stdout
+    (line,) = (line for line in shown.stdout.splitlines() if "new" in line)
+    assert line.replace("│", " ").split()[:7] == ["u", "2026-01-01", "00:00:20.000000Z", "name", "de", "1", "new"]
+    nothing = cdc(*get, "de", 9, "--versions")
+    assert (nothing.exit_code, "no version is known" in nothing.stdout) == (1, True)
+    refused = {
+        ("--versions", "--since", "2025-12-31T23:00:00"): "and not since 2025-12-31 23:00:00+00:00",
+        ("--versions", "--since", "noon"): "--since takes a time, not 'noon'",
+        ("--limit", 1): "--limit and --since are for --versions",
+        ("--since", "2026-01-01"): "--limit and --since are for --versions",
+    }
+    for options, message in refused.items():
+        result = cdc(*get, "de", 1, *options)
+        assert (result.exit_code in (1, 2), message in result.stderr) == (True, True), result.stderr
+
+
+def test_a_time_of_versions_is_for_mirrors(cdc, lake):
+    lake.make("changes", [row("de", 1, "old", 5), row("de", 1, "new", 9)], "append")
+    get = ("get", "shop", "shop.changes", "de", 1, "--versions")
+    assert [one["name"] for one in json.loads(cdc(*get, "--limit", 1, "--json").stdout)] == ["new"]
+    result = cdc(*get, "--since", "2026-01-01")
+    assert (result.exit_code, "--since is for mirror tables" in result.stderr) == (2, True)
 
 
 def test_a_row_is_shown_as_of_a_cut(cdc, lake, orders):

@@ -1,0 +1,66 @@
+"""``cdc explain``: where each version of a row comes from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdc_lib.cli.archived import said_since
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.lake.reader import lake_reader
+from cdc_lib.cli.output import print_json, say
+
+
+def explain(
+    context: typer.Context,
+    source: SourceName,
+    table_name: Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")],
+    key: Annotated[list[str], typer.Argument(metavar="KEY...", help="One value for each column of the key, in order.")],
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many versions at most, the newest.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Show which event, window, merge and snapshot made each version of a row of a mirror; exits with 1 when there is none.
+
+    Versions are those of cdc get --versions. The merge is the first stored cut that has the version.
+
+    Example:
+        cdc explain shop shop.orders 42
+        cdc explain shop shop.order_lines 42 7 --limit 3 --json
+    """
+    config = config_of(find(context, source))
+    store = open_store_pipeline(config).store
+    with lake_reader("read.lake").Lake.open(config, store=store) as lake:
+        reader = lake.table(table_name)
+        parts = lake_reader("read.key_text").parse_parts(reader.schema, reader.key, key)
+        found = reader.archived_versions(parts, limit, reader.key)
+    origins = lake_reader("read.archive.origin").origins(found, table_name, config, store)
+    versions = [
+        {
+            "op": row["_op"],
+            "committed": row["_ts"],
+            "changed": row["_changed"],
+            "epoch": one.epoch,
+            "position": str(one.position),
+            "gtid": row["_gtid"],
+            "window": one.window,
+            "merge": one.merge,
+            "merged_at": one.merged_at,
+            "lake_snapshot": one.lake_snapshot,
+        }
+        for row, one in zip(found.rows.to_pylist(), origins, strict=True)
+    ]
+    if as_json:
+        print_json({"versions": versions, "complete_since": found.complete_since, "why": found.why})
+    elif versions:
+        for number, version in enumerate(versions):
+            say("" if number else f"{table_name} {', '.join(key)}", "bold")
+            for name, value in version.items():
+                if value not in (None, ""):
+                    say(f"  {name:<14}{', '.join(value) if isinstance(value, list) else value}")
+    else:
+        say("no version is known")
+    if not as_json:
+        say(said_since(found))
+    if not versions:
+        raise typer.Exit(1)

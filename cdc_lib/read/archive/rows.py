@@ -1,0 +1,196 @@
+"""KeyChanges of one key in files of batches: their key columns are searched, and the other columns are decoded where the key is.
+
+Batch files have no statistics and one page for each row group, so the key columns are read completely; they are kept in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_lib.errors import BatchesMissing, CorruptBatch, IncompatibleSchema
+from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.manifest import GTID, OP, TS
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.ports import ObjectStore
+from cdc_lib.read.archive.reach import Part
+from cdc_lib.read.cache import Cache
+from cdc_lib.read.columns import ReadColumn
+from cdc_lib.read.fresh.rows import is_before, order_of
+from cdc_lib.read.key_rows import KeyRows, Rows
+from cdc_lib.read.keys import RowKey
+from cdc_lib.store import layout
+from cdc_lib.store.batch_rows import committed, read_columns
+from cdc_lib.store.manifests import find_manifest
+
+_THREADS = 8
+"""Files that are read at once: object storage takes its time."""
+
+_AT_ONCE = 32
+"""Files that are searched before it is asked whether their changes are enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionShape:
+    """The columns of versions: of the change first, then those of the source.
+
+    Args:
+        table: ``database.table``, for errors.
+        change: ``_op``, ``_ts``, ``_gtid`` and the order key.
+        source: the lake table's columns of the source.
+    """
+
+    table: str
+    change: tuple[pa.Field, ...]
+    source: tuple[ReadColumn, ...]
+
+    @classmethod
+    def of(cls, table: str, columns: Sequence[ReadColumn]) -> VersionShape:
+        """Return the shape of a mirror's versions.
+
+        Args:
+            table: its name.
+            columns: all columns of the lake table.
+        """
+        types = {one.name: one.type for one in columns}
+        change = [pa.field(OP, pa.string()), pa.field(TS, pa.timestamp("us", tz="UTC")), pa.field(GTID, pa.string())]
+        change += [pa.field(name, types[name]) for name in ORDER]
+        metadata = {field.name for field in change}
+        return cls(table, tuple(change), tuple(one for one in columns if one.name not in metadata))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns."""
+        return pa.schema([*self.change, *(one.field for one in self.source)])
+
+    def rows(self, rows: pa.Table) -> pa.Table:
+        """Return rows of a file or of the lake in these columns; a column that they lack is null.
+
+        Raises:
+            IncompatibleSchema: a column has another type than the lake table's.
+        """
+        have = {name.lower(): rows.column(name) for name in rows.column_names}
+        return pa.Table.from_arrays(
+            [self._cast(have, field, rows.num_rows) for field in self.schema], schema=self.schema
+        )
+
+    def _cast(self, have: dict[str, pa.ChunkedArray], field: pa.Field, count: int) -> pa.Array | pa.ChunkedArray:
+        if field.name.lower() not in have:
+            return pa.nulls(count, field.type)
+        try:
+            return pc.cast(have[field.name.lower()], field.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise IncompatibleSchema(
+                f"column {field.name} has another type in an archived batch than in the lake table",
+                hint="Ask for fewer versions, or from a later time on.",
+                table=self.table,
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChanges:
+    """KeyChanges of one key.
+
+    Args:
+        rows: in the shape of versions.
+        columns: for each row, the names of the columns that its file has.
+    """
+
+    rows: pa.Table
+    columns: tuple[frozenset[str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedRows:
+    """Searches files of batches.
+
+    Args:
+        store: holds the batches.
+        cache: keeps key columns.
+        shape: of the result.
+        key: the lake table's key.
+    """
+
+    store: ObjectStore
+    cache: Cache
+    shape: VersionShape
+    key: tuple[ReadColumn, ...]
+
+    def of_key(self, parts: Sequence[Part], key: RowKey, enough: Callable[[KeyChanges], bool]) -> KeyChanges:
+        """Return changes of a key; older ones are not looked for once there are enough.
+
+        Args:
+            parts: files, newest first.
+            key: a whole key.
+            enough: whether no older changes are needed.
+
+        Raises:
+            BatchesMissing: a batch was removed while it was read.
+            CorruptBatch: a file is missing or damaged.
+            IncompatibleSchema: a row does not fit into the lake table.
+        """
+        changes = KeyChanges(self.shape.schema.empty_table(), ())
+        with ThreadPoolExecutor(_THREADS) as threads:
+            for first in range(0, len(parts), _AT_ONCE):
+                some = parts[first : first + _AT_ONCE]
+                tables, columns = [changes.rows], list(changes.columns)
+                for part, found in zip(some, threads.map(lambda part: self._changes(part, key), some), strict=True):
+                    tables.append(found)
+                    names = frozenset(column.name.lower() for column in part.schema.columns)
+                    columns += [names] * found.num_rows
+                changes = KeyChanges(pa.concat_tables(tables), tuple(columns))
+                if enough(changes):
+                    break
+        return changes
+
+    def _changes(self, part: Part, key: RowKey) -> pa.Table:
+        hits = {number: rows for number, keys in enumerate(self._key_rows(part)) if len(rows := keys.with_key(key))}
+        found = self._decoded(part, hits) if hits else ()
+        return pa.concat_tables([self.shape.schema.empty_table(), *found])
+
+    def _decoded(self, part: Part, hits: dict[int, Rows]) -> Iterator[pa.Table]:
+        """Yield the rows of row groups that count."""
+        for number, whole in self._read(part, None, hits).items():
+            rows = whole.take(pa.array(hits[number]))
+            shaped = self.shape.rows(committed(rows, part.commits) if part.commits else rows)
+            order = order_of(shaped)
+            yield shaped.filter(pa.array(~is_before(order, part.low) & is_before(order, part.high)))
+
+    def _key_rows(self, part: Part) -> tuple[KeyRows, ...]:
+        """Return the keys of each row group of a file."""
+
+        def load() -> tuple[tuple[KeyRows, ...], int]:
+            names = _names_in(part.schema, self.key)
+            groups = self._read(part, names, None)
+            kept = tuple(KeyRows.of(self._cast(groups[number]), None) for number in sorted(groups))
+            return kept, 500 + sum(one.bytes for one in kept)
+
+        found: tuple[KeyRows, ...] = self.cache.get(("archived keys", self._key_of(part), self.key), load)
+        return found
+
+    def _cast(self, keys: pa.Table) -> list[pa.ChunkedArray]:
+        return [pc.cast(keys.column(number), column.type) for number, column in enumerate(self.key)]
+
+    def _read(self, part: Part, names: Sequence[str] | None, groups: Any) -> dict[int, pa.Table]:
+        try:
+            return read_columns(self.store, self._key_of(part), part.file, names, groups)
+        except CorruptBatch:
+            if find_manifest(self.store, part.manifest) is not None:
+                raise
+            raise BatchesMissing(
+                "a batch was removed while it was read", hint="Call refresh(), and read again.", key=part.manifest
+            ) from None
+
+    def _key_of(self, part: Part) -> str:
+        return layout.beside(part.manifest, part.file.path)
+
+
+def _names_in(schema: TableSchema, key: Sequence[ReadColumn]) -> list[str]:
+    """Return the names of the lake table's key columns in a file."""
+    names = {column.name.lower(): column.name for column in schema.columns}
+    return [names[column.name.lower()] for column in key]

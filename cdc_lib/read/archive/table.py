@@ -1,0 +1,174 @@
+"""The archived versions of one lake table's rows, as of one snapshot of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.table import Table
+
+from cdc_lib.config import SourceConfig
+from cdc_lib.lake.routing import lake_merges
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.manifest import TS, Manifest
+from cdc_lib.model.merge_plan import Cut
+from cdc_lib.model.position import Point
+from cdc_lib.model.table_name import TableName
+from cdc_lib.ports import ObjectStore
+from cdc_lib.read.archive.decide import refuse_before, refuse_table, refuse_without_zone
+from cdc_lib.read.archive.manifests import TableManifests
+from cdc_lib.read.archive.reach import Floor, Reach, WindowSlice, reach_of, tail
+from cdc_lib.read.archive.rows import ArchivedRows, KeyChanges, VersionShape
+from cdc_lib.read.archive.versions import CHANGED, ArchivedVersions, compared, with_lake_row, with_resets
+from cdc_lib.read.fresh.markers import marker_of
+from cdc_lib.read.keys import NoSuchKey, RowKey
+from cdc_lib.read.lookup import find
+from cdc_lib.read.pin import expired
+from cdc_lib.read.snapshot import PinnedSnapshot
+from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
+from cdc_lib.store.windows import stored_windows
+
+_NOTHING = Point(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TableArchive:
+    """What the stored batches know of one lake table; it never changes.
+
+    Args:
+        snapshot: of the lake table.
+        shape: of versions.
+        archived: reads files of batches.
+        reach: what the batches know.
+        complete_since: commit time from which on no change is missing; None if none is known.
+    """
+
+    snapshot: PinnedSnapshot
+    shape: VersionShape
+    archived: ArchivedRows
+    reach: Reach
+    complete_since: datetime | None
+
+    def versions(
+        self,
+        key: Any,
+        limit: int | None,
+        columns: Iterable[str] | None,
+        since: datetime | None,
+        until: datetime | None,
+    ) -> ArchivedVersions:
+        """Return versions of a row; see :meth:`cdc_lib.read.table.TableReader.archived_versions`."""
+        refuse_without_zone(since, until)
+        if since is not None:
+            refuse_before(since, self.complete_since, self.reach.floor, self.snapshot.name)
+        chosen = [one.name for one in self.snapshot.columns.choose(columns)]
+        try:
+            rows = self._versions(self.snapshot.key.parse(key), limit, since, until)
+        except NoSuchKey:
+            rows = compared(KeyChanges(self.shape.schema.empty_table(), ()), self.shape)
+        change = [field.name for field in self.shape.change]
+        shown = rows.select([*change, *(name for name in chosen if name not in change), CHANGED])
+        floor = self.reach.floor
+        return ArchivedVersions(shown.slice(0, limit), self.complete_since, floor.point, floor.why)
+
+    def _versions(self, key: RowKey, limit: int | None, since: datetime | None, until: datetime | None) -> pa.Table:
+        def enough(changes: KeyChanges) -> bool:
+            return limit is not None and _within(changes.rows, since, until).num_rows > limit
+
+        changes = self.archived.of_key(self.reach.parts, key, enough)
+        changes = with_resets(changes, self.reach, self.shape)
+        changes = with_lake_row(changes, self._lake_row(key), self.shape)
+        return _within(compared(changes, self.shape), since, until)
+
+    def _lake_row(self, key: RowKey) -> pa.Table:
+        columns = self.snapshot.columns.choose(None)
+        for group, rows in find(self.snapshot, key, everything=True):
+            return self.snapshot.read(group, rows[:1], columns)
+        return pa.schema([one.field for one in columns]).empty_table()
+
+
+def _within(rows: pa.Table, since: datetime | None, until: datetime | None) -> pa.Table:
+    times = rows.column(TS)
+    if since is not None:
+        rows = rows.filter(pc.greater_equal(times, pa.scalar(since, times.type)))
+    if until is not None:
+        rows = rows.filter(pc.less(rows.column(TS), pa.scalar(until, times.type)))
+    return rows
+
+
+def open_archive(
+    snapshot: PinnedSnapshot, table: Table, config: SourceConfig, store: ObjectStore, cut: Cut | None
+) -> TableArchive:
+    """Find the stored batches that tell the earlier versions of a table's rows.
+
+    Args:
+        snapshot: of the lake table; its name is that of the source table.
+        table: the lake table.
+        config: the source.
+        store: holds the batches.
+        cut: whose snapshot it is; None for the current one.
+
+    Raises:
+        ConfigError: the table's versions do not follow from its batches.
+        StoreError: a cursor, a manifest or the table's marker cannot be read.
+    """
+    if snapshot.id is not None and table.metadata.snapshot_by_id(snapshot.id) is None:
+        raise expired(snapshot.id, snapshot.name)
+    routed = lake_merges(config, [snapshot.name])[0].routed_tables[0]
+    cursors = ObjectCursorStore(store)
+    drain = required_cursor(cursors, config.source, DRAIN)
+    lake = required_cursor(cursors, config.source, LAKE)
+    marker = marker_of(
+        table.metadata, config.source, routed.table, routed=routed.target.routed, snapshot_id=snapshot.id
+    )
+    refuse_table(routed, snapshot.mode, marker, lake.source_uuid)
+    at, merged_to = lake if cut is None else cut, marker.merged_to or _NOTHING
+    end = max(Point.at(at.epoch, at.position), merged_to)  # a merge that is not acknowledged yet may be in the snapshot
+    manifests = TableManifests(store, snapshot.parts.cache, routed.table)
+    slices = manifests.of(tail(stored_windows(store, config.source, end.epoch), end))
+    reach = reach_of(
+        routed.table,
+        slices,
+        begin=_begin(slices, end, drain),
+        captured=_captured(drain, routed.table, end.epoch),
+        records=drain.quarantine,
+        key=[one.name for one in snapshot.key.columns],
+        policy=config.schema_changes.policy(*routed.table.pair),
+        until=merged_to,
+    )
+    shape = VersionShape.of(snapshot.name, snapshot.columns.choose(None))
+    archived = ArchivedRows(store, snapshot.parts.cache, shape, snapshot.key.columns)
+    return TableArchive(snapshot, shape, archived, reach, _time_of(reach.floor, slices, manifests))
+
+
+def _begin(slices: Sequence[tuple[WindowSlice, Manifest | None]], end: Point, drain: Cursor) -> Floor:
+    """Return where the windows begin, and why not earlier."""
+    first = slices[0][0].low if slices else end
+    for change in drain.epoch_changes:
+        if Point.at(change.epoch, change.new_start.position) == first:
+            return Floor(first, f"epoch {change.epoch} of the source begins there ({change.kind})")
+    return Floor(first, "earlier batches are not stored")
+
+
+def _captured(drain: Cursor, table: TableName, epoch: int) -> Point | None:
+    """Return where the first known snapshot of a table was requested in an epoch."""
+    asked = (task.requested_at for task in drain.snapshots if task.name == table and task.selection is None)
+    return min((one for one in asked if one.epoch == epoch), default=None)
+
+
+def _time_of(
+    floor: Floor, slices: Sequence[tuple[WindowSlice, Manifest | None]], manifests: TableManifests
+) -> datetime | None:
+    """Return the commit time from which on all changes are known; None if no event comes after the floor."""
+    if floor.time is not None:
+        return floor.time
+    for part, _ in slices:
+        if part.high > floor.point and (whole := manifests.whole(part)) is not None:
+            time = whole.first_time if part.low >= floor.point else whole.last_time
+            if time is not None:
+                return time
+    return None

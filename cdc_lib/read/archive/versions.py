@@ -1,0 +1,128 @@
+"""Versions of one row: the lake's row and the changes in batches as one list; what differs between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_lib.merge.collapse import DELETE, INSERT
+from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.manifest import GTID, OP, ROW, TS
+from cdc_lib.model.position import SNAPSHOT_ROW, Point
+from cdc_lib.model.table_mode import RESET, STATEMENT_ROW
+from cdc_lib.read.archive.reach import Reach
+from cdc_lib.read.archive.rows import KeyChanges, VersionShape
+from cdc_lib.read.fresh.rows import order_of
+
+CHANGED = "_changed"
+"""The column that names what a version changed. No column of a lake table has this name."""
+
+READ = "r"
+"""``_op`` of a row that was read by SELECT: by a snapshot, or because the binlog had it incomplete."""
+
+_CREATED = "created"
+"""``_op`` of a statement that created the table: it is not shown, and tells that no row existed."""
+
+_GONE = (DELETE, RESET, _CREATED)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedVersions:
+    """Versions of a row.
+
+    Args:
+        rows: newest first. ``_op`` (``c``, ``u``, ``d``; ``r`` for a row that was read by SELECT; ``t`` for a TRUNCATE, a DROP or a CREATE
+            OR REPLACE, without values; null for the lake's row if its change is in no batch any more), ``_ts`` (commit time), ``_gtid``,
+            the order key, the source's columns, and ``_changed``: the names of the columns that differ from the version before, null
+            if there is none, it is not known, or the row was inserted or deleted. A deleted row has its last values.
+        complete_since: commit time from which on no version is missing; None if no change is known.
+        complete_from: the point in the binlog for it.
+        why: why earlier ones are not known.
+    """
+
+    rows: pa.Table
+    complete_since: datetime | None
+    complete_from: Point
+    why: str
+
+
+def with_lake_row(changes: KeyChanges, row: pa.Table, shape: VersionShape) -> KeyChanges:
+    """Return changes with the lake's row of the key, unless the change that wrote it is among them.
+
+    Args:
+        changes: of the key.
+        row: the lake's row; empty if there is none.
+        shape: of versions.
+    """
+    shaped = shape.rows(row)
+    known = set(zip(*(part.tolist() for part in order_of(changes.rows)), strict=True))
+    if not shaped.num_rows or tuple(int(part[0]) for part in order_of(shaped)) in known:
+        return changes
+    op = pa.array([READ if shaped.column(ROW)[0].as_py() == SNAPSHOT_ROW else None], pa.string())
+    shaped = shaped.set_column(shaped.schema.get_field_index(OP), shaped.schema.field(OP), op)
+    return KeyChanges(pa.concat_tables([changes.rows, shaped]), (*changes.columns, _all_of(shape)))
+
+
+def with_resets(changes: KeyChanges, reach: Reach, shape: VersionShape) -> KeyChanges:
+    """Return changes with the statements after which the table was empty.
+
+    Args:
+        changes: of the key.
+        reach: has the statements.
+        shape: of versions.
+    """
+    entries: list[dict[str, Any]] = [
+        {OP: RESET if one in reach.removals else _CREATED, TS: one.at, GTID: one.gtid or None}
+        | dict(zip(ORDER, (one.epoch, one.file, one.offset, STATEMENT_ROW), strict=True))
+        for one in reach.resets
+    ]
+    rows = pa.Table.from_pylist(entries, shape.schema)
+    return KeyChanges(pa.concat_tables([changes.rows, rows]), (*changes.columns, *[_all_of(shape)] * len(entries)))
+
+
+def compared(changes: KeyChanges, shape: VersionShape) -> pa.Table:
+    """Return changes newest first, with the columns that each one changed.
+
+    A statement that removed all rows is left out if the row was deleted before.
+    """
+    rows, columns = _newest_first(changes)
+    ops = rows.column(OP).to_pylist()
+    differ = {one.name: _differs(rows.column(one.name)) for one in shape.source}
+    changed: list[list[str] | None] = []
+    kept = []
+    for number, (op, before) in enumerate(zip(ops, [*ops, None][1:], strict=True)):
+        if op == _CREATED or (op == RESET and before in _GONE):
+            continue
+        kept.append(number)
+        if number + 1 == len(ops) or op in (INSERT, *_GONE) or before in _GONE:
+            changed.append(None)
+        else:
+            both = columns[number] & columns[number + 1]
+            changed.append([name for name in differ if differ[name][number] and name.lower() in both])
+    names = pa.array(changed, pa.list_(pa.string()))
+    return rows.take(pa.array(kept, pa.int64())).append_column(pa.field(CHANGED, names.type), names)
+
+
+def _newest_first(changes: KeyChanges) -> tuple[pa.Table, list[frozenset[str]]]:
+    """Of two changes with one order key, the one that is no delete is the later one."""
+    kept = pc.fill_null(pc.not_equal(changes.rows.column(OP), DELETE), True).to_numpy()
+    numbers = np.lexsort((kept, *reversed(order_of(changes.rows))))[::-1]
+    return changes.rows.take(pa.array(numbers)), [changes.columns[number] for number in numbers.tolist()]
+
+
+def _differs(column: pa.ChunkedArray) -> list[bool]:
+    """Return for each value but the last whether it differs from the next one."""
+    values = column.combine_chunks()
+    one, other = values[:-1], values[1:]
+    unequal = pc.fill_null(pc.not_equal(one, other), False)
+    found: list[bool] = pc.or_(unequal, pc.xor(pc.is_valid(one), pc.is_valid(other))).to_pylist()
+    return found
+
+
+def _all_of(shape: VersionShape) -> frozenset[str]:
+    return frozenset(one.name.lower() for one in shape.source)
