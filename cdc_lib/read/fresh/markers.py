@@ -15,7 +15,9 @@ from cdc_lib.model.lake_table import (
 from cdc_lib.model.table_name import TableName
 
 
-def marker_of(metadata: TableMetadata, source: str, table: TableName, *, routed: bool) -> Marker:
+def marker_of(
+    metadata: TableMetadata, source: str, table: TableName, *, routed: bool, snapshot_id: int | None = None
+) -> Marker:
     """Return the newest marker of a source table; an empty one if it has no rows in the lake table.
 
     Maintenance commits have none, so snapshots are searched backwards.
@@ -25,6 +27,7 @@ def marker_of(metadata: TableMetadata, source: str, table: TableName, *, routed:
         source: name of the source.
         table: ``database.table`` at the source.
         routed: whether a route sends it there.
+        snapshot_id: where the search begins; None for the current snapshot.
 
     Raises:
         StoreError: an expired snapshot comes before one with a marker.
@@ -33,7 +36,8 @@ def marker_of(metadata: TableMetadata, source: str, table: TableName, *, routed:
     named = marker_property(source, table, routed=True)
     owner = (metadata.properties.get(SOURCE_PROPERTY), metadata.properties.get(TABLE_PROPERTY))
     properties = [named, MARKER_PROPERTY] if not routed or owner == (source, table) else [named]
-    snapshot, any_marked = metadata.current_snapshot(), False
+    snapshot = metadata.current_snapshot() if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
+    any_marked = False
     while snapshot is not None:
         summary = snapshot.summary.additional_properties if snapshot.summary is not None else {}
         for name in properties:
