@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from cdc_airflow.merge import MergeOperator
+from cdc_airflow.spark_job import SparkJobOperator
+from cdc_lib.cli import job as cli_job
 from cdc_lib.config.verify import VerifyConfig
+from cdc_lib.model.table_name import TableName
 from cdc_lib.store.after_merge import last_after_merge
 from cdc_lib.store.cuts import last_cut
+from cdc_lib.store.objects.local import LocalStore
 from tests.harness.shop import Shop
 from tests.harness.verify import Compared
 from tests.integration.drain.test_drain_types import COLUMNS
@@ -196,3 +203,30 @@ def test_a_run_names_the_wrong_row_and_the_status_shows_it_until_it_is_repaired(
     status = " ".join(shop.cdc("cdc status shop").split())
     assert "wrong rows" not in status
     assert "rows of 2 tables that merges changed last equal the source" in status
+
+
+def test_the_merge_task_compares_rows_and_ends_well_without_a_log_in(any_server, database, tmp_path, lake, monkeypatch):
+    """The merge itself asks nothing of the source."""
+    shop = Shop.on_running_spark(any_server, database, tmp_path, lake, monkeypatch)
+    shop.write(verify={"after_merge": 10})
+    shop.runs(1)
+    store = LocalStore(tmp_path / "store")
+    file = tmp_path / "sources" / "shop.yaml"
+    task = SimpleNamespace(dag_id="cdc_shop", run_id="r", task_id="merge", map_index=-1, try_number=1)
+
+    def run_job(_operator, _context, job, *_arguments, **_more):
+        cli_job.run_job(job, SimpleNamespace(path=file))
+
+    monkeypatch.setattr(SparkJobOperator, "run_job", run_job)
+    for number, password in enumerate((any_server.cdc_password, None), 1):
+        shop.execute(f"UPDATE orders SET v = 'new{number}' WHERE id = {number}")
+        for step in ("plan", "drain", "ack drain"):
+            shop.cdc(f"cdc step {step} shop")
+        with monkeypatch.context() as environment:
+            if password is None:
+                environment.delenv("WAYS_PASSWORD")
+            MergeOperator(task_id="merge", source_file=str(file)).execute({"ti": task})
+        shop.cdc("cdc step ack lake shop")
+        found = last_after_merge(store, "shop").of(TableName(database, "orders"), f"lake.{database}.orders")
+        assert (found.compared, found.equal) == (1, 1)
+        assert (found.position == last_cut(store, "shop").position) == (password is not None)
