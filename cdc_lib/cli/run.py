@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from cdc_lib.cli import job
+from cdc_lib.cli.changed_rows import compare_changed_rows
 from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
 from cdc_lib.cli.output import say
 from cdc_lib.cli.step.ack import show_ack
@@ -38,6 +39,7 @@ def run(context: typer.Context, source: SourceName) -> None:
         return
     say(f"{len(plan.batches)} batches up to {plan.stop}")
     job.run_job("merge", loaded)
+    compare_changed_rows(config)
     _step(5, "ack lake")
     show_ack(pipeline.ack_lake(by=by))
 

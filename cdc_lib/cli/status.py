@@ -33,6 +33,7 @@ from cdc_lib.model.verify import Verified
 from cdc_lib.model.waiting import unmerged
 from cdc_lib.pipeline import Status
 from cdc_lib.quarantine.tables import hint_of
+from cdc_lib.status.changed_rows import changed_row_findings, equal_tables
 
 _INTERVAL = 5
 """Seconds between two looks of ``--watch``."""
@@ -115,6 +116,7 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             say_dropped(outcome)
             say_failover(outcome)
             say_verified(outcome.source, outcome.verified)
+            say_changed_rows(outcome)
             say_missing(outcome)
             say_stopped(outcome)
             say_foreign(outcome)
@@ -160,6 +162,24 @@ def say_verified(source: str, verified: Sequence[Verified]) -> None:
             last = f"{one.clean_at:%Y-%m-%d %H:%M:%S} UTC" if one.clean_at else "never"
             when = f"{one.at:%Y-%m-%d %H:%M:%S} UTC"
             say(f"{source}: {one.table} has drift: {said} at {one.position}, {when}; last without: {last}", style="red")
+
+
+def say_changed_rows(outcome: Status) -> None:
+    """Print up to which position the rows that merges changed equal the source, and which do not."""
+    equal = equal_tables(outcome.after_merge, outcome.verified)
+    if equal:
+        oldest = min(equal, key=lambda one: one.equal_at or one.at)
+        rows = sum(one.equal for one in equal)
+        gtids = f" (GTIDs {oldest.equal_gtid_set})" if oldest.equal_gtid_set else ""
+        tables = "1 table" if len(equal) == 1 else f"{len(equal)} tables"
+        say(
+            f"{outcome.source}: {rows} rows of {tables} that merges changed last equal the source, compared since "
+            f"{oldest.equal_at:%Y-%m-%d %H:%M:%S} UTC up to {oldest.equal_position}{gtids} or later; "
+            "this says nothing about their other rows"
+        )
+    findings = changed_row_findings(outcome.source, outcome.after_merge, outcome.verified, outcome.last_cut)
+    for one in findings:
+        say(f"{outcome.source}: {one.what}. {one.hint}", style="red" if one.level == "error" else "yellow")
 
 
 def say_missing(outcome: Status) -> None:

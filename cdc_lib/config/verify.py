@@ -36,6 +36,14 @@ class VerifyConfig(Section):
         default=10_000, ge=1, le=1_000_000, description="1 to 1000000: rows of one table that are looked at one by one"
     )
 
+    after_merge: int = Field(
+        default=0,
+        ge=0,
+        le=100_000,
+        description="0 to 100000: rows of each table that a merge changed and that are compared with the source after it, at "
+        "random where there are more; 0 compares none",
+    )
+
     @field_validator("schedule")
     @classmethod
     def _cron(cls, expression: str | None) -> str | None:

@@ -20,7 +20,7 @@ from pyiceberg.table import Table
 from requests.exceptions import RequestException
 from sqlalchemy.exc import OperationalError
 
-from cdc_lib.config import LakeConfig, SourceConfig, StoreConfig, store_keys_from_environment
+from cdc_lib.config import LakeConfig, SourceConfig, StoreConfig, StoreKeys, store_keys_from_environment
 from cdc_lib.config.shape import targets_of
 from cdc_lib.errors import CdcError, ConfigError, StoreError, StoreUnavailable
 from cdc_lib.lake import file_io
@@ -126,19 +126,23 @@ def _kind(error: BaseException) -> str:
     return f"{type(cause).__name__}: {message}" if message else type(cause).__name__
 
 
-def open_catalog(config: SourceConfig) -> Catalog:
+def open_catalog(config: SourceConfig, keys: StoreKeys | None = None) -> Catalog:
     """Open the catalog of a source's lake for reading.
+
+    Args:
+        config: the source.
+        keys: of the store's S3 account; those of the environment without.
 
     Raises:
         ConfigError: there is no lake yet, or its type cannot be read without Spark.
     """
-    return load_catalog(config.lake.catalog, **catalog_properties(config))
+    return load_catalog(config.lake.catalog, **catalog_properties(config, keys))
 
 
-def catalog_properties(config: SourceConfig) -> dict[str, str]:
-    """Return the lake's settings as PyIceberg properties."""
+def catalog_properties(config: SourceConfig, keys: StoreKeys | None = None) -> dict[str, str]:
+    """Return the lake's settings as PyIceberg properties; see :func:`open_catalog`."""
     lake = config.lake
-    properties = _storage(config.store, lake)
+    properties = _storage(config.store, lake, keys)
     properties |= {name: value for name, value in lake.properties.items() if name not in _SPARK_ONLY}
     if lake.warehouse is not None:
         properties["warehouse"] = lake.warehouse
@@ -171,7 +175,7 @@ def sqlalchemy_url(jdbc: str) -> str:
     return f"sqlite:///{file.absolute()}"
 
 
-def _storage(store: StoreConfig, lake: LakeConfig) -> dict[str, str]:
+def _storage(store: StoreConfig, lake: LakeConfig, keys: StoreKeys | None) -> dict[str, str]:
     """Return the S3 settings of the store, for a lake in S3; ``lake.properties`` override them, as in the merge job."""
     if lake.warehouse is None or urlsplit(lake.warehouse).scheme not in {"s3", "s3a"}:
         return {}
@@ -179,7 +183,8 @@ def _storage(store: StoreConfig, lake: LakeConfig) -> dict[str, str]:
     settings["s3.force-virtual-addressing"] = str(not store.path_style).lower()
     if store.ca is not None:
         settings |= {"py-io-impl": file_io.CLASS, file_io.CA: str(store.ca)}
-    keys = store_keys_from_environment(store) if store.scheme == "s3" else None
+    if keys is None and store.scheme == "s3":
+        keys = store_keys_from_environment(store)
     if keys is not None:
         settings |= {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}
     return {name: value for name, value in settings.items() if value is not None}

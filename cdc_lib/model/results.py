@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
+from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.failed_table import StoppedTable
 from cdc_lib.model.foreign import ForeignCommit
@@ -156,6 +157,7 @@ class Status:
         missing: a cursor, or a batch that the lake needs next, which does not exist, with a hint.
         pending_snapshots: snapshots that are not completely merged.
         foreign: commits of other writers since the last clean comparison or new snapshot of their tables.
+        after_merge: the last comparisons of rows that merges changed; None before the first.
     """
 
     source: str
@@ -176,6 +178,7 @@ class Status:
     foreign: tuple[ForeignCommit, ...] = ()
     missing: tuple[str, ...] = ()
     pending_snapshots: int = 0
+    after_merge: AfterMerge | None = None
 
 
 @dataclass(frozen=True, slots=True)

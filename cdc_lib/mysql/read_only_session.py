@@ -18,8 +18,13 @@ PATIENCE_SECONDS = 24 * 3600
 
 
 @contextmanager
-def reading(server: ServerConfig, credentials: Credentials) -> Iterator[Session]:
+def reading(server: ServerConfig, credentials: Credentials, patience: float = PATIENCE_SECONDS) -> Iterator[Session]:
     """Open a read-only session in UTC, and close it at the end.
+
+    Args:
+        server: its address.
+        credentials: the log-in.
+        patience: seconds that one statement gets.
 
     Raises:
         SourceUnavailable: the server cannot be reached.
@@ -28,7 +33,7 @@ def reading(server: ServerConfig, credentials: Credentials) -> Iterator[Session]
     connection = connect(server, credentials)
     try:
         # Set after the log-in, which has its own timeout.
-        set_read_timeout(connection, PATIENCE_SECONDS)
+        set_read_timeout(connection, patience)
         # Invalid dates unchanged, CHAR without padding, and a fixed meaning of ||, independent of the server's sql_mode.
         answer(connection, "SET SESSION TRANSACTION READ ONLY")
         answer(connection, "SET SESSION sql_mode = 'ALLOW_INVALID_DATES'")

@@ -88,6 +88,11 @@ class Columns:
         """Names of all columns."""
         return tuple(self._fields)
 
+    @property
+    def types(self) -> dict[str, IcebergType]:
+        """The type of each column as Iceberg has it, by name."""
+        return {name: one.field_type for name, one in self._fields.items()}
+
     def choose(self, names: Iterable[str] | None) -> tuple[ReadColumn, ...]:
         """Return columns by their names; all for None.
 

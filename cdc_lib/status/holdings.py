@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cdc_lib.merge.answers import OpenQuestion, questions_of
+from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.finding import Finding
@@ -18,10 +19,12 @@ from cdc_lib.model.waiting import is_waiting
 from cdc_lib.plan.gaps import as_gap, lost_cursor
 from cdc_lib.ports import CursorStore, ObjectInfo, ObjectStore
 from cdc_lib.quarantine.tables import findings as quarantine_findings
+from cdc_lib.status.changed_rows import changed_row_findings
 from cdc_lib.status.cut_facts import CutFacts, facts_of_cut
 from cdc_lib.status.figures import lag_bytes
 from cdc_lib.status.overview import lag_seconds, open_commits, stopped_findings
 from cdc_lib.store import documents, layout
+from cdc_lib.store.after_merge import last_after_merge
 from cdc_lib.store.cuts import furthest_keys, last_of, listed_cuts
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.observations import last_server
@@ -46,6 +49,7 @@ class Holdings:
         cut: the last one; None before the first merge.
         recent: the last cuts, oldest first, the last one among them.
         verified: the last comparison of each lake table.
+        after_merge: the last comparisons of rows that merges changed; None before the first.
         foreign: commits of other writers since.
         stopped: what the last merge could not merge; None when nothing was.
         questions: schema changes at which some of these wait for an answer.
@@ -61,6 +65,7 @@ class Holdings:
     cut: Cut | None = None
     recent: tuple[CutFacts, ...] = ()
     verified: tuple[Verified, ...] = ()
+    after_merge: AfterMerge | None = None
     foreign: tuple[ForeignCommit, ...] = ()
     stopped: Stopped | None = None
     questions: tuple[OpenQuestion, ...] = ()
@@ -101,7 +106,8 @@ class Holdings:
             for one in self.foreign
         ]
         stopped = stopped_findings(self.stopped, self.questions)
-        found = [*self.missing, *stopped, *drift, *quarantine_findings(self.drain), *foreign]
+        changed = changed_row_findings(self.source, self.after_merge, self.verified, self.cut)
+        found = [*self.missing, *stopped, *drift, *changed, *quarantine_findings(self.drain), *foreign]
         return tuple(sorted(found, key=lambda one: one.level != "error"))
 
 
@@ -145,6 +151,7 @@ class HoldingsReader:
             source, now, drain, lake, cut,
             recent=tuple(self.cuts(_recent(listed))),
             verified=tuple(self._comparisons()),
+            after_merge=last_after_merge(store, source),
             foreign=tuple(open_commits(store, source, drain)),
             stopped=stopped,
             questions=tuple(questions_of(store, stopped)),

@@ -37,10 +37,12 @@ from cdc_lib.plan.windows import bytes_between
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine.tables import findings as quarantine_findings
 from cdc_lib.status.binlog_retention import look_ahead
+from cdc_lib.status.changed_rows import changed_row_findings
 from cdc_lib.status.lag import LakeProgress, lag_of
 from cdc_lib.status.mode_findings import mode_findings
 from cdc_lib.status.observation import observation_of
 from cdc_lib.store import layout
+from cdc_lib.store.after_merge import last_after_merge
 from cdc_lib.store.complete import last_complete
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.failed_tables import last_stopped
@@ -76,7 +78,7 @@ def status_of(config: SourceConfig, credentials: Credentials, store: ObjectStore
         config.source, drain, lake, binlog_end, lag, pending, batches, cut, consumers, lagging, forecast, warning, older, verified,
         stopped.tables if stopped is not None else (), tuple(open_commits(store, config.source, drain)),
         tuple(f"{one.what}. {one.hint}" for one in missing_findings(store, cursors, config.source)),
-        snapshots,
+        snapshots, last_after_merge(store, config.source),
     )  # fmt: skip
 
 
@@ -263,7 +265,11 @@ def findings_of(
         Finding("warning", f"{one}", f"cdc verify {config.source} {' '.join(one.tables)} --repair")
         for one in open_commits(store, config.source, drain)
     ]
-    return [*findings, *forecast, *shaped, *quarantine_findings(drain), *missing, *stopped, *foreign]
+    verified = last_verified(store, config.source)
+    changed = changed_row_findings(
+        config.source, last_after_merge(store, config.source), verified, last_cut(store, config.source)
+    )
+    return [*findings, *forecast, *shaped, *quarantine_findings(drain), *missing, *stopped, *changed, *foreign]
 
 
 def missing_findings(store: ObjectStore, cursors: CursorStore, source: str) -> Iterator[Finding]:

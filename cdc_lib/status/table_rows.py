@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from cdc_lib.merge.answers import OpenQuestion
+from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
 from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_mode import Mode
@@ -37,6 +38,8 @@ class TableRow:
         last_change: up to which commit time the last cut with changes of the table goes; None where the last cuts have none.
         as_of: the table is as of this position, not the cut's; None when it is as of the cut.
         verified: the last comparison; None before the first.
+        changed: the last comparison of rows that a merge changed; None before the first.
+        changed_wrong: number of such rows that are known to be wrong since the last comparison without drift.
         note: why it is quarantined or stopped, and what to do; empty otherwise.
         question: the schema change at which it waits for an answer, or for the merge that applies it; None otherwise.
     """
@@ -50,6 +53,8 @@ class TableRow:
     last_change: datetime | None = None
     as_of: Position | None = None
     verified: Verified | None = None
+    changed: ChangedRows | None = None
+    changed_wrong: int = 0
     note: str = ""
     question: OpenQuestion | None = None
 
@@ -69,6 +74,8 @@ def table_rows(held: Holdings) -> list[TableRow]:
     rows = [_row(one, notes, changed, compared.get((one.table, one.lake_table))) for one in cuts]
     there = {one.table for one in cuts}
     rows += [TableRow(name, "", state, note=note) for name, (state, note) in notes.items() if name not in there]
+    if held.after_merge is not None:
+        rows = [_with_changed(row, held.after_merge) for row in rows]
     asked = {one.question.table: one for one in held.questions}
     rows = [replace(row, question=asked.get(row.table)) if row.table in asked else row for row in rows]
     return sorted(rows, key=lambda row: (row.table, row.lake_table))
@@ -91,6 +98,11 @@ def _row(
         verified=verified,
         note=note,
     )  # fmt: skip
+
+
+def _with_changed(row: TableRow, after: AfterMerge) -> TableRow:
+    one = after.of(row.table, row.lake_table)
+    return row if one is None else replace(row, changed=one, changed_wrong=len(one.unresolved(row.verified)))
 
 
 def _notes(held: Holdings) -> dict[TableName, tuple[TableState, str]]:

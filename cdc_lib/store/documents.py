@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
 from cdc_lib.errors import ConfigError, CorruptBatch
+from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.complete import Complete
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.failed_table import Stopped
@@ -48,6 +49,7 @@ Document = (
     | DrainObservation
     | AnnouncedDays
     | SchemaAnswer
+    | AfterMerge
 )
 """Kinds of documents."""
 
@@ -71,6 +73,7 @@ _KINDS: dict[type[Any], str] = {
     DrainObservation: "drain_observation",
     AnnouncedDays: "announced_days",
     SchemaAnswer: "schema_answer",
+    AfterMerge: "after_merge",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 

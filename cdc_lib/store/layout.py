@@ -13,6 +13,7 @@
     <source>/cursors/replaced/<consumer>/<generation>-<writer>.json
     <source>/cuts/<merge id>.json
     <source>/verified/<database.table>/<lake table>.json
+    <source>/after_merge.json
     <source>/stopped.json
     <source>/answers/<database.table>/<epoch>-<file>.<offset>-<kind>.json
     <source>/schemas/<epoch>/tables/<database.table>/<file>.<offset>-<kind>.json
@@ -201,6 +202,11 @@ def verified_prefix(source: str) -> str:
 def verified_key(source: str, table: str, lake_table: str) -> str:
     """Return the key of the last comparison of a source table with a lake table."""
     return f"{verified_prefix(source)}{table_folder(table)}/{folder_of(lake_table)}.json"
+
+
+def after_merge_key(source: str) -> str:
+    """Return the key of what is known of the rows that merges of a source changed."""
+    return f"{_name('source', source)}/after_merge.json"
 
 
 def stopped_key(source: str) -> str:

@@ -31,8 +31,9 @@ from cdc_lib.plan.start import address_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.verified import keep
-from cdc_lib.verify.comparability import Subject, subject_of
+from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.lake import LakeSums, Repairer, RepairRequest
+from cdc_lib.verify.subjects import indistinct_rows, subject_at
 from cdc_lib.verify.table import Comparison
 
 Say = Callable[[str], None]
@@ -159,32 +160,18 @@ class Verifier:
         return repair
 
     def _subject(self, reader: InformationSchema, lake: LakeMerge, routed: RoutedTable) -> Subject | str:
-        schema = reader.schema(routed.database, routed.name)
-        if schema is None:
-            return "it was dropped at the source"
-        schema = self.config.values.applied(schema)
-        projection = shape_of(self.config, self.credentials).of(schema)
-        lake_table = self.lake.load(lake.name, routed.table, routed=routed.target.routed)
-        constants = routed.constants(self.config.source)
-        policy = self.config.schema_changes.policy(routed.database, routed.name)
-        return subject_of(
-            schema,
-            projection,
-            routed.target,
-            lake.name,
-            lake_table,
-            constants,
-            self.config.values,
-            ignores_added=policy.add_column == "keep",
-        )
+        def state() -> LakeTable | None:
+            return self.lake.load(lake.name, routed.table, routed=routed.target.routed)
+
+        return subject_at(self.config, self.credentials, reader, lake, routed, state)
 
     def _skipped(self, drain: Cursor, lake: LakeMerge, routed: RoutedTable) -> str:
         """Return why a comparable table is not compared now; empty if it is."""
         merged = self._cursor(LAKE)
         if any(one.table == routed.table for one in drain.lagging_in(merged)):
             return "it is quarantined, or released and not in the lake again yet; see cdc status"
-        if len(lake.routed_tables) > 1 and not routed.constants(self.config.source):
-            return "it shares its lake table with others, and no column there shows the source table of a row"
+        if why := indistinct_rows(self.config.source, lake, routed):
+            return why
         read = any(task.complete for task in merged.snapshots if task.name == routed.table)
         if self.config.start == "snapshot" and not read:
             return "its snapshot is not complete in the lake yet"

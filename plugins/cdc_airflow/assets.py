@@ -13,6 +13,7 @@ from airflow.sdk import Asset, AssetAlias
 from cdc_lib.model.table_name import TableName
 
 if TYPE_CHECKING:
+    from cdc_lib.model.changed_rows import ChangedRows
     from cdc_lib.model.merge_plan import Cut, TableCut
     from cdc_lib.model.verify import Verified
 
@@ -25,11 +26,13 @@ class CutContext:
         gtid_set: GTIDs of all transactions before the cut's position; empty when that is not known.
         lag_seconds: age of the oldest change that is not in the lake; None when it is unknown.
         verified: the last comparison, by source table and lake table.
+        changed: the last comparison of the rows that merges changed, likewise; tables with wrong rows are left out.
     """
 
     gtid_set: str = ""
     lag_seconds: float | None = None
     verified: Mapping[tuple[str, str], Verified] = field(default_factory=dict)
+    changed: Mapping[tuple[str, str], ChangedRows] = field(default_factory=dict)
 
 
 def table_asset(source: str, table: str) -> Asset:
@@ -124,6 +127,15 @@ def _extra(cut: Cut, table: TableCut, known: CutContext) -> dict[str, Any]:
             "epoch": last.clean_epoch,
             "position": str(last.clean_position),
             "at": last.clean_at.isoformat(),
+        }
+    compared = known.changed.get((table.table, table.lake_table))
+    if compared is not None and compared.merge_id == cut.merge_id and compared.compared:
+        extra["changed_rows_verified"] = {
+            "compared": compared.compared,
+            "equal": compared.equal,
+            "in_flight": compared.in_flight,
+            "sampled": compared.sampled,
+            "at": compared.at.isoformat(),
         }
     if table.as_of is not None:
         extra["as_of"] = str(table.as_of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import conf
@@ -10,6 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.links import CutLink, links
 from cdc_airflow.spark_job import SparkJobOperator
+from cdc_lib.errors import CdcError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 class MergeOperator(SparkJobOperator):
     """Merge what the lake cursor has in flight; skipped when it has nothing.
 
-    The job adopts the plan from the cursor, so that it is the same merge whoever starts it, however often.
+    The job adopts the plan from the cursor, so that it is the same merge whoever starts it, however often. Then rows that it changed
+    are compared with the source, as ``verify.after_merge`` says: what is found, or why nothing could be compared, does not fail the
+    task.
     """
 
     operator_extra_links = links(CutLink)
@@ -42,10 +46,31 @@ class MergeOperator(SparkJobOperator):
             raise AirflowSkipException("nothing to merge")
         conf_of_parent = (f"--spark-conf={name}={value}" for name, value in parent_properties(context).items())
         self.run_job(context, "merge", *conf_of_parent, by=by, handed=job_secrets(hook))
+        self._compare(hook)
 
     def finished(self, context: Context, report: str | None, arguments: list[str]) -> None:  # noqa: ARG002 - a merge leaves none
         """Remember what was merged: the plan stays in flight until its ack."""
-        self._plan = CdcHook(self.source_file).lake_pipeline().plan_merge(by=self.by(context))
+        hook = CdcHook(self.source_file)
+        self._plan = hook.lake_pipeline().plan_merge(by=self.by(context))
+        self._compare(hook)
+
+    def _compare(self, hook: CdcHook) -> None:
+        """Compare rows that the merge changed with the source, and log what was found."""
+        from cdc_airflow.connections import store_keys_of
+        from cdc_lib.verify.after_merge import check_changed_rows, said
+
+        if not hook.config.verify.after_merge:
+            return
+        try:
+            pipeline = hook.pipeline()
+        except CdcError as error:
+            self.log.warning("the rows that this merge changed were not compared with the source: %s", error.message)
+            return
+        after = check_changed_rows(
+            hook.config, pipeline.credentials, pipeline.store, pipeline.cursors, store_keys_of(hook.config)
+        )
+        for is_warning, line in said(after) if after is not None else ():
+            self.log.log(logging.WARNING if is_warning else logging.INFO, "%s", line)
 
     def get_openlineage_facets_on_complete(self, ti: Any) -> Any:  # noqa: ARG002 - OpenLineage's signature
         """Return what the merge read and wrote; the OpenLineage provider calls it, where it is installed.

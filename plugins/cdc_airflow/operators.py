@@ -339,16 +339,20 @@ def merged_cut(pipeline: Pipeline, planned: Mapping[str, Any] | None, *, moved: 
 def cut_context(pipeline: Pipeline, cut: Cut) -> CutContext:
     """Return what the store knows beside a cut: no server is asked, so that the lag is at most what it says."""
     from cdc_lib.model.cursor import DRAIN, LAKE
+    from cdc_lib.status.changed_rows import equal_tables
     from cdc_lib.status.overview import lag_seconds
+    from cdc_lib.store.after_merge import last_after_merge
     from cdc_lib.store.verified import last_verified
 
     source, store = pipeline.config.source, pipeline.store
+    verified = last_verified(store, source)
     drain, lake = (pipeline.cursors.load(source, consumer) for consumer in (DRAIN, LAKE))
     there = lake is not None and (lake.epoch, lake.position) == (cut.epoch, cut.position)
     return CutContext(
         gtid_set=lake.gtid_set if lake is not None and there and lake.gtids_known else "",
         lag_seconds=lag_seconds(store, drain, lake, None, published=True),
-        verified={(one.table, one.lake_table): one for one in last_verified(store, source)},
+        verified={(one.table, one.lake_table): one for one in verified},
+        changed={(one.table, one.lake_table): one for one in equal_tables(last_after_merge(store, source), verified)},
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
@@ -18,12 +17,11 @@ from cdc_lib.merge.column_policy import without_added
 from cdc_lib.merge.contribution import kept_fills
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.model.route import routed_schema
-from cdc_lib.model.schema import SourceType
 from cdc_lib.model.table_commit import Changes, Filled, TableCommit
 from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.rows import Refused, Reread, Reselector
 from cdc_lib.store import layout
-from cdc_lib.verify.canonical_text import float_of
+from cdc_lib.verify.key_values import key_columns
 from cdc_lib.verify.lake import RepairRequest
 from spark_jobs.changes.frames import RowMapping, changes
 from spark_jobs.lake_format import LAKE_FORMAT
@@ -31,18 +29,6 @@ from spark_jobs.runtime.session import table_session
 
 ATTEMPTS = 3
 """Attempts to write rows when another commit comes first."""
-
-_ARROW = {
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp_ntz": pa.timestamp("us"),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "float": pa.float32(),
-    "double": pa.float64(),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +49,7 @@ class SparkRepairer:
 
     def repair(self, request: RepairRequest) -> str:
         """Replace the rows of the keys with the source's rows, and delete those that the source does not have."""
-        reread = self.reselector.read(request.schema, keys_of(request), request.stop)
+        reread = self.reselector.read(request.schema, key_columns(request.subject.keys, request.keys), request.stop)
         if isinstance(reread, Refused):
             return reread.why
         written = [layout.beside(reread.batch.key, file.path) for file in reread.batch.manifest.files]
@@ -101,24 +87,3 @@ class SparkRepairer:
         marker = state.markers[table].with_reselected(reread.reach)
         target.upsert(Changes(frame, guard=True), TableCommit({table: marker}, fills=fills))
         return ""
-
-
-def keys_of(request: RepairRequest) -> pa.Table:
-    """Return the keys of rows as the lake holds them, from their texts."""
-    cells = request.subject.keys
-    columns = [_column(cell.column.type, [key[i] for key in request.keys]) for i, cell in enumerate(cells)]
-    return pa.table(columns, names=[cell.column.name for cell in cells])
-
-
-def _column(kind: SourceType, texts: list[str]) -> pa.Array:
-    lake_type = kind.lake_type
-    if lake_type == "binary":
-        return pa.array([bytes.fromhex(text) for text in texts], pa.binary())
-    if lake_type in ("float", "double"):
-        return pa.array([float_of(text) for text in texts], _ARROW[lake_type])
-    column = pa.array(texts, pa.string())
-    if lake_type.startswith("decimal"):
-        return column.cast(pa.decimal128(*(int(part) for part in lake_type[8:-1].split(","))))
-    if lake_type == "timestamp":
-        return column.cast(pa.timestamp("us")).cast(pa.int64()).cast(_ARROW[lake_type])
-    return column.cast(_ARROW[lake_type])

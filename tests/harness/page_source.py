@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
+from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.failed_table import Stopped, StoppedTable
 from cdc_lib.model.manifest import DataFile, Manifest
@@ -23,6 +24,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.window import Window
 from cdc_lib.store import documents, layout
+from cdc_lib.store.after_merge import keep_after_merge
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.observations import note_server
@@ -178,6 +180,8 @@ class PageSource:
             clean_position=None if wrong else position, clean_at=None if wrong else self.ended,
         )  # fmt: skip
         self.store.put(layout.verified_key(self.name, name, f"lake.{name}"), documents.dump(found))
+        changed = ChangedRows(name, f"lake.{name}", "m", 1, position, "", self.ended, compared=9, in_flight=2)
+        keep_after_merge(self.store, AfterMerge(self.name, "m", self.ended, "", (changed,)))
 
     def _put_cursors(self) -> None:
         cursors = ObjectCursorStore(self.store)

@@ -8,12 +8,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from cdc_lib.config import Credentials
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
+from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report, TableReport
 from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.verify.after_merge import check_changed_rows
 from cdc_lib.verify.run import Verifier
 from spark_jobs.merging.checksums import SparkLakeSums
 from spark_jobs.merging.repair import SparkRepairer
+from spark_jobs.merging.run import merge
 from tests.harness.capture import Capture
 from tests.harness.lake import Lake
 from tests.harness.rounds import drain_round, merge_round
@@ -49,6 +53,37 @@ class Compared:
     def merge(self) -> None:
         """Merge what is drained, and ack it."""
         merge_round(self.capture, self.lake)
+
+    def merge_and_check(
+        self, between: Callable[[], None] = lambda: None, config: SourceConfig | None = None
+    ) -> AfterMerge | None:
+        """Merge what is drained, compare the rows that it changed, and ack it.
+
+        Args:
+            between: done after the merge and before the comparison.
+            config: of the comparison; the source's own without.
+        """
+        capture, pipeline = self.capture, self.capture.pipeline
+        plan = pipeline.plan_merge(by="test")
+        if plan is None:
+            return None
+        merge(self.lake.spark, capture.config, plan, capture.store, self.lake.said.append)
+        between()
+        found = check_changed_rows(
+            config or capture.config, capture.credentials, capture.store, ObjectCursorStore(capture.store)
+        )
+        pipeline.ack_lake(by="test")
+        return found
+
+    def checked(self, name: str, **settings: Any) -> ChangedRows:
+        """Drain and merge, compare the rows that the merge changed, and return what was found in one table."""
+        self.drain()
+        after = self.merge_and_check(**settings)
+        assert after is not None
+        assert after.not_checked == ""
+        found = after.of(TableName(self.database, name), f"lake.{self.database}.{name}")
+        assert found is not None
+        return found
 
     def unlogged(self, *statements: str) -> None:
         """Change the source without writing to the binlog."""

@@ -27,7 +27,7 @@ def marker_of(
         source: name of the source.
         table: ``database.table`` at the source.
         routed: whether a route sends it there.
-        snapshot_id: the snapshot as of which; None for the current one.
+        snapshot_id: where the search begins; None for the current snapshot.
 
     Raises:
         StoreError: an expired snapshot comes before one with a marker.

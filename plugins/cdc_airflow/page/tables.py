@@ -34,6 +34,19 @@ class Badge(BaseModel):
     clean_at: datetime | None
 
 
+class ChangedBadge(BaseModel):
+    """The rows of the last merge of a table that were compared with its source; ``wrong`` counts those of earlier merges too."""
+
+    compared: int
+    equal: int
+    in_flight: int
+    wrong: int
+    at: datetime
+    position: str
+    gtid_set: str
+    skipped: str
+
+
 class QuestionLine(BaseModel):
     """The schema change at which a table waits, what may be answered, and what was."""
 
@@ -56,6 +69,7 @@ class TableLine(BaseModel):
     last_change: datetime | None
     as_of: str
     verified: Badge | None
+    changed: ChangedBadge | None
     schema_versions: int
     note: str
     question: QuestionLine | None
@@ -124,10 +138,21 @@ def _line(row: TableRow, versions: int) -> TableLine:
         last_change=row.last_change,
         as_of=str(row.as_of) if row.as_of is not None else "",
         verified=badge,
+        changed=_changed(row),
         schema_versions=versions,
         note=row.note,
         question=_question(row.question) if row.question is not None else None,
     )
+
+
+def _changed(row: TableRow) -> ChangedBadge | None:
+    one = row.changed
+    if one is None:
+        return None
+    return ChangedBadge(
+        compared=one.compared, equal=one.equal, in_flight=one.in_flight, wrong=row.changed_wrong, at=one.at,
+        position=str(one.position), gtid_set=one.gtid_set, skipped=one.skipped,
+    )  # fmt: skip
 
 
 def _question(one: OpenQuestion) -> QuestionLine:

@@ -123,6 +123,9 @@ def test_a_viewer_sees_windows_tables_cuts_moves_and_pictures(viewer: httpx.Clie
         ("shop.carts", "quarantined"), ("shop.items", "merged"), ("shop.orders", "merged"),
     ]  # fmt: skip
     assert [one["verified"] and one["verified"]["clean"] for one in tables] == [None, False, True]
+    changed = [one["changed"] for one in tables]
+    assert (changed[0], changed[2]) == (None, None)
+    assert [changed[1][name] for name in ("compared", "equal", "in_flight", "wrong")] == [9, 7, 2, 0]
     cuts = ask(viewer, "/sources/cdc_shop/cuts")
     assert [one["position"] for one in cuts["cuts"]] == [f"binlog.000001:{n}004" for n in (3, 2, 1)]
     moves = ask(viewer, "/sources/cdc_shop/moves")["moves"]

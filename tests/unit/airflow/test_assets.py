@@ -3,9 +3,11 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import UTC, datetime
 
+import pytest
 from airflow.sdk import Asset, AssetAlias
 
 from cdc_airflow.assets import CutContext, announce, changed_tables, table_asset
+from cdc_lib.model.changed_rows import ChangedRows
 from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.model.row_counts import RowCounts
@@ -83,6 +85,22 @@ def test_an_asset_event_has_what_is_known_of_its_table():
         "verified_to": {"epoch": 1, "position": "binlog.000005:9", "at": "2026-01-01T12:00:00+00:00"},
         "as_of": "binlog.000006:4",
     }
+
+
+@pytest.mark.parametrize(("merge_id", "expected"), [("m1", True), ("m0", False)])
+def test_an_asset_event_has_the_rows_of_its_merge_that_were_compared(merge_id, expected):
+    """Those of an earlier merge say nothing about this one."""
+    table, at = TableName("shop", "orders"), Position("binlog.000007", 400)
+    one = TableCut(table, "lake.shop.orders", 7, 12)
+    rows = ChangedRows(
+        table, "lake.shop.orders", merge_id, 2, at, "", NOON, compared=9, in_flight=2, sampled=True, equal_at=NOON
+    )
+    events: dict[AssetAlias, Events] = defaultdict(Events)
+    known = CutContext(changed={(table, "lake.shop.orders"): rows})
+    announce(Cut("shop", "m1", 2, at, NOON, NOON, (one,)), events, known)
+    ((_, extra),) = events[changed_tables("shop")].added
+    compared = {"compared": 9, "equal": 7, "in_flight": 2, "sampled": True, "at": "2026-01-01T12:00:00+00:00"}
+    assert extra.get("changed_rows_verified") == (compared if expected else None)
 
 
 def test_names_with_slashes_and_spaces_make_one_address_each():

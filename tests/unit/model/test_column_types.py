@@ -23,7 +23,7 @@ from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.mysql.information_schema import source_type
 from cdc_lib.snapshot.bounds import _ALLOWED as BOUNDS
 from cdc_lib.verify.canonical_text import cell_of
-from spark_jobs.merging.repair import _ARROW as REPAIRED
+from cdc_lib.verify.key_values import ARROW
 from tests.harness.type_modules import ELSEWHERE, ROOT, kinds_in, names_types, type_modules
 
 READ = [one for one in COLUMN_TYPES if one.kind != "unsupported"]
@@ -48,6 +48,13 @@ CHOICES = [
     ("spark_jobs/merging/range_deletes.py", ["_literal"], LAKE_ORDER, {"int", "year", "decimal", "double"}),
     # Whose text SELECT and the lake share:
     ("cdc_lib/verify/canonical_text.py", ["cell_of"], KINDS, {"time", "json"}),
+    # Texts already; an ENUM and a SET too. Dates come before:
+    (
+        "cdc_lib/verify/changed/cell_text.py",
+        ["_text", "texts_of"],
+        KINDS,
+        {"string", "enum", "set", "time", "json"},
+    ),
     # Whose text is their constant:
     (
         "cdc_lib/verify/canonical_text.py",
@@ -76,7 +83,7 @@ def declared(one):
 def arrow(lake_type):
     if digits := re.fullmatch(r"decimal\((\d+),(\d+)\)", lake_type):
         return pa.decimal128(int(digits[1]), int(digits[2]))
-    return REPAIRED[lake_type]
+    return ARROW[lake_type]
 
 
 def each(types):

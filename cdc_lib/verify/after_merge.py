@@ -1,0 +1,117 @@
+"""The comparison after a merge, as the tasks and commands that merge call it: nothing that it meets makes them fail."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from cdc_lib.config import Credentials, SourceConfig, StoreKeys
+from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.merge.planner import plan_of
+from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
+from cdc_lib.model.cursor import LAKE
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.store.after_merge import keep_after_merge, last_after_merge
+
+log = logging.getLogger(__name__)
+
+SHOWN_ROWS = 10
+"""Wrong rows of one table that are named; the document has more."""
+
+
+def check_changed_rows(
+    config: SourceConfig,
+    credentials: Credentials,
+    store: ObjectStore,
+    cursors: CursorStore,
+    keys: StoreKeys | None = None,
+) -> AfterMerge | None:
+    """Compare the rows that the merge in flight changed with the source, as ``verify.after_merge`` says.
+
+    Call it after the merge and before its ack. The merge is complete by then: whatever goes wrong here is kept in the result as
+    the reason why nothing was compared.
+
+    Args:
+        config: the source.
+        credentials: its log-in.
+        store: holds batches and cuts, and gets the result.
+        cursors: the cursor store.
+        keys: of the store's S3 account; those of the environment without.
+
+    Returns:
+        What was found; None if the source file turns it off, or nothing was merged.
+    """
+    if not config.verify.after_merge:
+        return None
+    try:
+        found: AfterMerge | None = _comparison()(config, credentials, store, cursors, keys)
+    except CdcError as error:
+        return _not_checked(config, store, cursors, error.message)
+    except Exception:  # a defect here must not undo a merge that is published
+        log.warning("the rows that the merge changed could not be compared", exc_info=True)
+        return _not_checked(config, store, cursors, "an unexpected error, which the log shows")
+    return found
+
+
+def _comparison() -> Any:
+    """Return :func:`cdc_lib.verify.changed.run.compare_changed_rows`.
+
+    Raises:
+        ConfigError: pyiceberg is not installed.
+    """
+    if importlib.util.find_spec("pyiceberg") is None:
+        raise ConfigError(
+            "comparing rows after a merge needs pyiceberg, which is not installed",
+            hint='pip install "lakecdc[read]", or verify.after_merge: 0',
+        )
+    return importlib.import_module("cdc_lib.verify.changed.run").compare_changed_rows
+
+
+def _not_checked(config: SourceConfig, store: ObjectStore, cursors: CursorStore, why: str) -> AfterMerge | None:
+    try:
+        lake = cursors.load(config.source, LAKE)
+        if lake is None or not lake.is_merging:
+            return None
+        before = last_after_merge(store, config.source)
+        tables = before.tables if before is not None else ()
+        after = AfterMerge(config.source, plan_of(lake).merge_id, datetime.now(UTC), why, tables)
+        keep_after_merge(store, after)
+    except CdcError as error:
+        log.warning("that rows were not compared (%s) could not be stored: %s", why, error)
+        return None
+    return after
+
+
+def said(after: AfterMerge) -> Iterator[tuple[bool, str]]:
+    """Yield what a comparison found, in lines, each with whether it is a warning.
+
+    Args:
+        after: what was found after the last merge.
+    """
+    if after.not_checked:
+        yield True, f"the rows that this merge changed were not compared with the source: {after.not_checked}"
+        return
+    for one in after.tables:
+        if one.merge_id == after.merge_id:
+            yield from _said(after.source, one)
+
+
+def _said(source: str, one: ChangedRows) -> Iterator[tuple[bool, str]]:
+    if one.skipped:
+        yield False, f"{one.table}: changed rows were not compared: {one.skipped}"
+        return
+    sample = f"{one.compared} at random of the rows" if one.sampled else f"all {one.compared} rows"
+    flight = f", {one.in_flight} in flight" if one.in_flight else ""
+    yield False, f"{one.table}: compared {sample} that this merge changed with the source: {one.equal} equal{flight}"
+    if not one.wrong:
+        return
+    for row in one.differences[-one.wrong :][:SHOWN_ROWS]:
+        key = ", ".join(f"{name}={value}" for name, value in row.key.items())
+        columns = f" in {', '.join(row.columns)}" if row.columns else ""
+        yield True, f"{one.table}: row {key} is {row.kind}{columns} in {one.lake_table}; {row.batch} changed it last"
+    hint = f"cdc verify {source} {one.table.in_shell} --repair"
+    yield True, f"{one.table}: {one.wrong} rows that merges changed are not what the source has. {hint}"

@@ -1,0 +1,64 @@
+"""What is compared of a table: its definition at the source now, and its lake table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.drain.columns import shape_of
+from cdc_lib.lake.routing import LakeMerge, RoutedTable
+from cdc_lib.model.lake_table import LakeTable
+from cdc_lib.ports import SchemaReader
+from cdc_lib.verify.comparability import Subject, subject_of
+
+
+def subject_at(
+    config: SourceConfig,
+    credentials: Credentials,
+    reader: SchemaReader,
+    lake: LakeMerge,
+    routed: RoutedTable,
+    state: Callable[[], LakeTable | None],
+) -> Subject | str:
+    """Return what is compared of a table, or why it cannot be compared.
+
+    Args:
+        config: the source.
+        credentials: its log-in, with the key of its masks.
+        reader: of the source.
+        lake: the lake table.
+        routed: the source table.
+        state: returns the lake table's columns, its key and its mode; None without a lake table.
+
+    Raises:
+        SourceError: the source cannot be read.
+        MergeError: the lake cannot be read.
+    """
+    schema = reader.schema(routed.database, routed.name)
+    if schema is None:
+        return "it was dropped at the source"
+    schema = config.values.applied(schema)
+    policy = config.schema_changes.policy(routed.database, routed.name)
+    return subject_of(
+        schema,
+        shape_of(config, credentials).of(schema),
+        routed.target,
+        lake.name,
+        state(),
+        routed.constants(config.source),
+        config.values,
+        ignores_added=policy.add_column == "keep",
+    )
+
+
+def indistinct_rows(source: str, lake: LakeMerge, routed: RoutedTable) -> str:
+    """Return why the rows of a source table cannot be told from others in its lake table; empty if they can.
+
+    Args:
+        source: name of the source.
+        lake: the lake table.
+        routed: the source table.
+    """
+    if len(lake.routed_tables) > 1 and not routed.constants(source):
+        return "it shares its lake table with others, and no column there shows the source table of a row"
+    return ""
