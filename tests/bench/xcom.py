@@ -75,11 +75,9 @@ def measure(tables: int, *, merges: bool) -> list[Figure]:
         source = AirflowSource(
             name, server, folder / "sources", folder / name, merge={"driver_memory": "3g", "parallelism": 4}
         ).write()
-        for number in range(tables):
-            source.sql(
-                f"CREATE TABLE table_{number:04d} (id INT PRIMARY KEY, v INT)",
-                f"INSERT INTO table_{number:04d} VALUES (1, 1)",
-            )
+        created = (f"CREATE TABLE table_{number:04d} (id INT PRIMARY KEY, v INT)" for number in range(tables))
+        filled = (f"INSERT INTO table_{number:04d} VALUES (1, 1)" for number in range(tables))
+        source.sql(*created, *filled)
         air.wait_for_dag(source.dag)
         air.unpause(source.dag)
         figures = _run(air, source, f"first run, {tables:,} tables", merges=merges)
@@ -98,7 +96,7 @@ def _run(air: AirflowStandalone, source: AirflowSource, kind: str, *, merges: bo
         air.wait("the merge has begun", lambda: _state(air, source, run_id, "merge") == "running", 3600)
         air.mark(source.dag, run_id, "merge", "success")
     run = air.wait_for_run(source.dag, run_id, 3600)
-    if run["state"] != "success":
+    if merges and run["state"] != "success":  # without its cut, the ack of a merge fails
         raise AssertionError(run)
     figures = []
     with closing(sqlite3.connect(air.home / "airflow.db", timeout=60)) as database:
