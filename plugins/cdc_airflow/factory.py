@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -77,9 +78,7 @@ def schedule_of(config: SourceConfig, path: Path) -> Any:
     if config.schedule == ON_CHANGE:
         from cdc_airflow.triggers import binlog_asset
 
-        return [
-            binlog_asset(config, str(path.resolve()), conf.getfloat("cdc", "watch_interval", fallback=WATCH_INTERVAL))
-        ]
+        return [binlog_asset(config, str(path), conf.getfloat("cdc", "watch_interval", fallback=WATCH_INTERVAL))]
     on = conf.getboolean("cdc", "spread_schedules", fallback=True)
     return spread(config.schedule, config.source) if on else config.schedule
 
@@ -105,6 +104,16 @@ def _dag(name: str, *tags: str, schedule: Any, **own: Any) -> DAG:
     )
 
 
+def _with_form(dag: DAG, form: Mapping[str, Param]) -> DAG:
+    """Give a DAG, once it has its tasks, the form of its runs, and return it.
+
+    A task that is made after the form gets a copy, which Airflow validates several times when it serializes the task. A run
+    takes the values from the DAG in any case.
+    """
+    dag.params.update(form)
+    return dag
+
+
 def make_dags(folder: Path) -> dict[str, DAG]:
     """Return the DAGs of each right source file of a folder, by id; a wrong one hides no other.
 
@@ -122,7 +131,7 @@ def make_dags(folder: Path) -> dict[str, DAG]:
 
 def _made(loaded: Loaded, wanted: str | None = None) -> tuple[dict[str, DAG], ConfigError | None]:
     """Return the DAGs of one file by id, all or the wanted one, and what is wrong with it: one file breaks no other's DAGs."""
-    config, path = loaded.config, loaded.path
+    config, path = loaded.config, loaded.path.resolve()
     if config is None:
         return {}, loaded.error
     makers = {
@@ -137,7 +146,7 @@ def _made(loaded: Loaded, wanted: str | None = None) -> tuple[dict[str, DAG], Co
     try:
         return {name: make() for name, make in makers.items() if wanted in (None, name)}, None
     except Exception as error:  # noqa: BLE001 - the file's error is returned, and the other files have their DAGs
-        return {}, failed(path, error).error
+        return {}, failed(loaded.path, error).error
 
 
 def make_maintenance(folder: Path) -> dict[str, DAG]:
@@ -203,17 +212,16 @@ def make_verify_dag(config: SourceConfig, path: Path) -> DAG:
         doc_md=docs.VERIFY_DAG.format(source=config.source),
         schedule=config.verify.schedule,
         allowed_run_types=NO_BACKFILLS,
-        params=verify_params(),
     ) as dag:
         VerifyOperator(
             task_id="verify",
             doc_md=docs.VERIFY,
-            source_file=str(path.resolve()),
+            source_file=str(path),
             **_pool(config.merge.pool),
             tables="{{ params.tables | tojson }}",
             repair="{{ params.repair }}",
         )
-    return dag
+    return _with_form(dag, verify_params())
 
 
 def snapshot_dag_id(source: str) -> str:
@@ -223,16 +231,16 @@ def snapshot_dag_id(source: str) -> str:
 
 def make_snapshot_dag(config: SourceConfig, path: Path) -> DAG:
     """Return the DAG whose runs, all by hand, ask for new snapshots of tables or of rows of one."""
-    with _by_hand(snapshot_dag_id(config.source), config, "Asks for new snapshots of tables", snapshot_params()) as dag:
+    doc_md = docs.SNAPSHOT_DAG.format(source=config.source)
+    with _by_hand(snapshot_dag_id(config.source), config, "Asks for new snapshots of tables", doc_md) as dag:
         SnapshotOperator(
             task_id="snapshot",
             doc_md=docs.SNAPSHOT,
-            source_file=str(path.resolve()),
+            source_file=str(path),
             tables="{{ params.tables | tojson }}",
             **{name: f"{{{{ params.{name} }}}}" for name in ("key_from", "key_to", "where", "why")},
         )
-    dag.doc_md = docs.SNAPSHOT_DAG.format(source=config.source)
-    return dag
+    return _with_form(dag, snapshot_params())
 
 
 def resume_dag_id(source: str) -> str:
@@ -242,12 +250,10 @@ def resume_dag_id(source: str) -> str:
 
 def make_resume_dag(config: SourceConfig, path: Path) -> DAG:
     """Return the DAG whose runs, all by hand, each bring one quarantined table back."""
-    with _by_hand(resume_dag_id(config.source), config, "Resumes a quarantined table", resume_params()) as dag:
-        ResumeOperator(
-            task_id="resume", doc_md=docs.RESUME, source_file=str(path.resolve()), table="{{ params.table }}"
-        )
-    dag.doc_md = docs.RESUME_DAG.format(source=config.source)
-    return dag
+    doc_md = docs.RESUME_DAG.format(source=config.source)
+    with _by_hand(resume_dag_id(config.source), config, "Resumes a quarantined table", doc_md) as dag:
+        ResumeOperator(task_id="resume", doc_md=docs.RESUME, source_file=str(path), table="{{ params.table }}")
+    return _with_form(dag, resume_params())
 
 
 def answer_dag_id(source: str) -> str:
@@ -258,15 +264,15 @@ def answer_dag_id(source: str) -> str:
 def make_answer_dag(config: SourceConfig, path: Path) -> DAG:
     """Return the DAG whose runs, all by hand, each answer the schema change at which one table waits."""
     what = "Answers a schema change at which a table waits"
-    with _by_hand(answer_dag_id(config.source), config, what, answer_params()) as dag:
+    doc_md = docs.ANSWER_DAG.format(source=config.source)
+    with _by_hand(answer_dag_id(config.source), config, what, doc_md) as dag:
         AnswerOperator(
             task_id="answer",
             doc_md=docs.ANSWER,
-            source_file=str(path.resolve()),
+            source_file=str(path),
             **{name: f"{{{{ params.{name} }}}}" for name in ("table", "answer", "position")},
         )
-    dag.doc_md = docs.ANSWER_DAG.format(source=config.source)
-    return dag
+    return _with_form(dag, answer_params())
 
 
 def rewind_dag_id(source: str) -> str:
@@ -276,27 +282,27 @@ def rewind_dag_id(source: str) -> str:
 
 def make_rewind_dag(config: SourceConfig, path: Path) -> DAG:
     """Return the DAG whose runs, all by hand, find a position in the binlog and move the drain cursor there."""
-    with _by_hand(rewind_dag_id(config.source), config, "Moves the drain cursor", rewind_params()) as dag:
+    doc_md = docs.REWIND_DAG.format(source=config.source)
+    with _by_hand(rewind_dag_id(config.source), config, "Moves the drain cursor", doc_md) as dag:
         RewindOperator(
             task_id="rewind",
             doc_md=docs.REWIND,
-            source_file=str(path.resolve()),
+            source_file=str(path),
             retries=0,  # of a try that ended after the move, the next one would move again
             time="{{ params.time or '' }}",
             **{name: f"{{{{ params.{name} }}}}" for name in ("position", "gtid", "undo", "move", "why")},
         )
-    dag.doc_md = docs.REWIND_DAG.format(source=config.source)
-    return dag
+    return _with_form(dag, rewind_params())
 
 
-def _by_hand(name: str, config: SourceConfig, what: str, params: dict[str, Param]) -> DAG:
+def _by_hand(name: str, config: SourceConfig, what: str, doc_md: str) -> DAG:
     return _dag(
         name,
         config.source,
         description=f"{what} of {config.server.host}:{config.server.port}, when somebody asks for it",
+        doc_md=doc_md,
         schedule=None,
         allowed_run_types=NO_BACKFILLS,
-        params=params,
     )
 
 
@@ -317,12 +323,11 @@ def make_backfill_dag(config: SourceConfig, path: Path) -> DAG:
         description=f"Merges archived batches of {config.server.host}:{config.server.port} once more",
         doc_md=docs.BACKFILL_DAG.format(source=config.source),
         schedule=DaysOnRequest(),
-        params=PARAMS,
     ) as dag:
         BackfillOperator(
             task_id="backfill",
             doc_md=docs.BACKFILL,
-            source_file=str(path.resolve()),
+            source_file=str(path),
             **_pool(config.merge.pool),
             since="{{ params['from'] or '' }}",
             until="{{ params.to or '' }}",
@@ -330,7 +335,7 @@ def make_backfill_dag(config: SourceConfig, path: Path) -> DAG:
             into="{{ params.into }}",
             copy_suffix="{{ params.copy_suffix }}",
         )
-    return dag
+    return _with_form(dag, PARAMS)
 
 
 def make_dag(config: SourceConfig, path: Path) -> DAG:
@@ -339,7 +344,7 @@ def make_dag(config: SourceConfig, path: Path) -> DAG:
     Runs come one after another. `max_active_runs` is for tidiness alone, the cursors keep two runs apart. Backfills are
     refused: what a run does is decided by where the cursors are, never by its date.
     """
-    file: dict[str, Any] = {"source_file": str(path.resolve())}
+    file: dict[str, Any] = {"source_file": str(path)}
     dag = _dag(
         dag_id(config.source),
         config.source,

@@ -147,7 +147,7 @@ def get_provider_info() -> dict[str, Any]:
                         "default": "",
                     },
                     "preload": {
-                        "description": "Whether the scheduler imports what tasks need, once, before the LocalExecutor forks its workers.",
+                        "description": "Whether the scheduler (LocalExecutor) and the DAG processor import what their processes need, once, before they fork them.",
                         "version_added": "0.1.0",
                         "type": "boolean",
                         "example": None,

@@ -1,4 +1,4 @@
-"""Imports in the scheduler what the tasks of the LocalExecutor need: their processes are copies of it and import nothing again.
+"""Imports in processes that fork others what these need: they are copies of it and import nothing again.
 
 Airflow calls the function below by its name, as a listener of the plugin.
 """
@@ -14,7 +14,7 @@ from airflow.sdk import conf
 
 log = logging.getLogger(__name__)
 
-MODULES = (
+OF_TASKS = (
     "cdc_airflow.operators",
     "cdc_airflow.merge",
     "cdc_airflow.backfill",
@@ -23,18 +23,31 @@ MODULES = (
 )
 """What costs the most: numba, numpy, pyarrow and the decoder, about one CPU second for each task."""
 
+OF_DAG_FILES = ("cdc_airflow.factory",)
+"""What each DAG file imports: a DAG processor reads each of them in a new process, twice a minute."""
+
+_RUNNERS = {
+    "airflow.jobs.scheduler_job_runner": OF_TASKS,
+    "airflow.jobs.dag_processor_job_runner": OF_DAG_FILES,
+}
+"""What to import, by the module that tells which component a process is: Airflow sets the kind of a job after it calls us."""
+
 
 @hookimpl
 def on_starting(component: object) -> None:
-    """Import the modules of tasks, if this process is a scheduler that forks its workers from itself; ``[cdc] preload`` says no."""
-    wanted = "LocalExecutor" in conf.get("core", "executor") and conf.getboolean("cdc", "preload", fallback=True)
-    if wanted and _is_scheduler(component):
-        for module in MODULES:
-            importlib.import_module(module)
-        log.info("imported what the tasks of CDC sources need")
+    """Import what the processes need that a scheduler or a DAG processor forks from itself; ``[cdc] preload`` says no."""
+    if not _is_job(component) or not conf.getboolean("cdc", "preload", fallback=True):
+        return
+    wanted = next((modules for runner, modules in _RUNNERS.items() if runner in sys.modules), ())
+    if wanted is OF_TASKS and "LocalExecutor" not in conf.get("core", "executor"):
+        return
+    for module in wanted:
+        importlib.import_module(module)
+    if wanted:
+        log.info("imported what CDC sources need: %s", ", ".join(wanted))
 
 
-def _is_scheduler(component: object) -> bool:
-    """Tell a scheduler from a triggerer, a DAG processor and a task: Airflow sets the kind of a job after this call."""
+def _is_job(component: object) -> bool:
+    """Tell a component of Airflow from a task."""
     jobs = sys.modules.get("airflow.jobs.job")
-    return jobs is not None and isinstance(component, jobs.Job) and "airflow.jobs.scheduler_job_runner" in sys.modules
+    return jobs is not None and isinstance(component, jobs.Job)

@@ -34,6 +34,8 @@ _PLAIN = {
     "ddl": "Many statements on tables, MySQL",
     "ddl-mariadb": "Many statements on tables, MariaDB",
     "airflow": "Runs of a DAG in Airflow",
+    "xcom": "What runs of a source of many tables leave in Airflow",
+    "parsing": "DAG files of many sources in Airflow",
     "ui": "Answers of the page in Airflow",
 }
 _LAKE = {

@@ -10,13 +10,14 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
+import psutil
 
 from tests.harness.servers.process import ServerProcess, free_port
 
@@ -82,6 +83,7 @@ class AirflowStandalone:
             **self._paths(plugins_folder, env or {}),
         }
         self._process: ServerProcess | None = None
+        self._started_again: list[ServerProcess] = []
         self._client: httpx.Client | None = None
 
     def _settings(self, dags_folder: Path, plugins_folder: Path) -> dict[str, str]:
@@ -132,7 +134,7 @@ class AirflowStandalone:
     def session(self) -> int:
         """Id of the session of all its processes, while it runs."""
         assert self._process is not None
-        return self._process._shell.pid
+        return self._process.session
 
     def start(self) -> Self:
         """Start everything and wait until all components are healthy and a user can log in.
@@ -181,10 +183,52 @@ class AirflowStandalone:
         if self._client:
             self._client.close()
             self._client = None
+        for component in self._started_again:
+            component.stop()
+            kill_session(component.session)
+        self._started_again.clear()
         if self._process:
             self._process.stop()
             kill_session(self.session)
             self._process = None
+
+    @contextmanager
+    def killed(self, component: str, *, with_children: bool = False) -> Iterator[None]:
+        """Kill a component when the block begins, and start it again when it ends.
+
+        Args:
+            component: ``scheduler``, ``triggerer`` or ``dag-processor``.
+            with_children: whether its processes, such as workers and tasks, are killed as well.
+        """
+        process = self._component(component)
+        children = process.children(recursive=True) if with_children else []
+        for one in (process, *children):
+            with suppress(psutil.NoSuchProcess):  # it ended with its parent
+                one.kill()
+        # `airflow standalone` does not wait for it, so that it stays as a zombie.
+        with suppress(psutil.NoSuchProcess):
+            while process.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(0.02)
+        try:
+            yield
+        finally:
+            command = [sys.executable, "-m", "airflow", component]
+            self._started_again.append(ServerProcess(component, command, self.log, self.env))
+
+    def _component(self, name: str) -> psutil.Process:
+        """Return the process of a component. Processes that it forked have its command line too, also when it was killed."""
+        sessions = {self.session, *(component.session for component in self._started_again)}
+        found = {}
+        for process in psutil.process_iter(["cmdline", "ppid"]):
+            words = process.info["cmdline"] or [""]
+            with suppress(ProcessLookupError):  # it has just ended
+                if "python" in words[0] and words[-1] == name and os.getsid(process.info["ppid"]) in sessions:
+                    found[process.pid] = process
+        for process in found.values():
+            if process.info["ppid"] not in found:
+                return process
+        msg = f"no process of the {name} runs"
+        raise RuntimeError(msg)
 
     def __enter__(self) -> Self:
         return self.start()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
@@ -28,6 +30,39 @@ def put_database(home: Path) -> None:
                 (Path(scratch) / "airflow.db").rename(template)
     home.mkdir(parents=True, exist_ok=True)
     shutil.copy(template, home / "airflow.db")
+
+
+_TIMES = {
+    "dag_run": (
+        *("logical_date", "data_interval_start", "data_interval_end"),
+        *("run_after", "queued_at", "start_date", "end_date", "created_at"),
+    ),
+    "dag": (
+        *(
+            "next_dagrun",
+            "next_dagrun_data_interval_start",
+            "next_dagrun_data_interval_end",
+            "next_dagrun_create_after",
+        ),
+    ),
+}
+"""Columns of the times from which the scheduler decides about the next run of a DAG, by table."""
+
+
+def move_back(home: Path, dag: str, hours: int) -> None:
+    """Move the runs of a DAG so many hours into the past: Airflow then knows no later ones, as after so long a pause.
+
+    Args:
+        home: of an Airflow with its database in SQLite, which may run.
+        dag: id of a DAG that is paused.
+        hours: how far.
+    """
+    with closing(sqlite3.connect(home / "airflow.db", timeout=60)) as database, database:
+        for table, columns in _TIMES.items():
+            moved = ", ".join(
+                f"{name} = strftime('%Y-%m-%d %H:%M:%f000', {name}, '-{hours} hours')" for name in columns
+            )
+            database.execute(f"UPDATE {table} SET {moved} WHERE dag_id = ?", (dag,))
 
 
 def _migrate(home: Path) -> None:

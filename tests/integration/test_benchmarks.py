@@ -60,6 +60,8 @@ SLOW = [
         ("nothing to do, with the scheduler's imports", "changes in 5 tables, without the scheduler's imports"),
         frozenset({"without the scheduler's imports"}),
     ),
+    Smoke("parsing", ("--sources", "2", "--runs", "1"), ("14 DAGs", "JSON schema", "EmptyOperator"), frozenset({"14 empty DAGs"})),
+    Smoke("xcom", ("--tables", "3"), ("first run, 3 tables: XCom", "mapped drains", "nothing to do, 3 tables: wall")),
     Smoke("ui", ("--sources", "3", "--tables", "20", "--runs", "1"), ("list of 4 sources", "20 tables: /tables", "a store that never answers: /")),
     Smoke("ddl", ("--tables", "16"), ("FULL", "MINIMAL", "readings"), frozenset({"8 tables"})),
     Smoke("memory", ("--mib", "40"), ("one transaction of 40 MiB", "8 values of 64 MiB")),

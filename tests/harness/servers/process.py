@@ -107,6 +107,11 @@ class ServerProcess:
             )
 
     @property
+    def session(self) -> int:
+        """Id of the session of its processes."""
+        return self._shell.pid
+
+    @property
     def running(self) -> bool:
         """Return whether it has not ended yet."""
         return self._shell.poll() is None

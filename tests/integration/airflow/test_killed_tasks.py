@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import psutil
 import pytest
 
+from cdc_lib.jobs.request import JobStatus
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import OWN_JAVA, PASSWORD_VARIABLE, AirflowSource
 from tests.harness.servers import MySqlServer
+from tests.harness.spark_server import RunningSparkServer
 from tests.harness.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.turns(2)
@@ -118,3 +122,64 @@ def test_killing_the_task_of_a_merge_ends_its_spark_and_the_retry_finishes(
     task.kill()
     merge.wait(180)
     finished(station, proxied, run_id, "merge", before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("who", ["the scheduler alone", "its workers and tasks too"])
+def test_a_run_whose_scheduler_is_killed_is_finished_when_the_scheduler_is_started_again(
+    station: AirflowStandalone, proxied: AirflowSource, proxy: TcpProxy, who: str
+):
+    """In the middle of a window. Without its workers, the old task may still run when the scheduler starts it once more.
+
+    The table without a key keeps every change: one that is lost or repeated would show.
+    """
+    proxied.sql("CREATE TABLE journal (entry INT)", *(f"INSERT INTO journal VALUES ({n})" for n in range(50)))
+    before = proxied.state_hashes()
+    proxy.stall_after = STALL_AFTER
+    run_id = station.trigger(proxied.dag)
+    drain_in_progress(station, proxied, run_id, proxy)
+    with station.killed("scheduler", with_children=who != "the scheduler alone"):
+        proxy.stall_after = None
+        proxied.sql("INSERT INTO journal VALUES (50)", "UPDATE orders SET price = price + 1")
+    assert station.wait_for_run(proxied.dag, run_id, RETRY_SECONDS)["state"] == "success"
+    after = proxied.state_hashes()
+    assert {key: after[key] for key in before if "/" in key} == {key: before[key] for key in before if "/" in key}
+    run_id = station.trigger(proxied.dag)  # what was written meanwhile
+    assert station.wait_for_run(proxied.dag, run_id, RETRY_SECONDS)["state"] == "success"
+    assert proxied.differences() == []
+
+
+@pytest.mark.slow
+def test_a_merge_that_waits_for_its_spark_job_takes_up_the_same_job_when_its_triggerer_is_killed(
+    station: AirflowStandalone, make_source: Callable[..., AirflowSource], spark_server: RunningSparkServer
+):
+    """The job runs on the Spark server meanwhile: another writer holds the lock of the catalog until the new triggerer waits for it."""
+    source = make_source()
+    catalog = source.folder / "catalog.db"
+    long_wait = {"type": "jdbc", "uri": f"jdbc:sqlite:{catalog}?busy_timeout=900000"}
+    source.write(lake={**long_wait, "warehouse": f"file://{source.folder}/lake"})
+    source.sql("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(40))", "INSERT INTO orders VALUES (1, 'bell')")
+    assert station.wait_for_run(source.dag, station.trigger(source.dag))["state"] == "success"
+    source.sql("INSERT INTO orders VALUES (2, 'lamp')", "UPDATE orders SET item = 'horn' WHERE id = 1")
+
+    def merges() -> list[JobStatus]:
+        return [job for job in spark_server.client.jobs() if (job.source, job.job) == (source.name, "merge")]
+
+    def waits_in() -> int | None:
+        """Return the triggerer in which the merge waits."""
+        (merge,) = (one for one in station.tasks(source.dag, run_id) if one["task_id"] == "merge")
+        return merge["triggerer_job"]["id"] if merge["state"] == "deferred" and merge["triggerer_job"] else None
+
+    jobs_before = len(merges())
+    with closing(sqlite3.connect(catalog, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        run_id = station.trigger(source.dag)
+        first = station.wait("the merge waits for its job", waits_in, RETRY_SECONDS)
+        with station.killed("triggerer"):
+            (job,) = merges()[jobs_before:]
+        station.wait("another triggerer waits for the job", lambda: waits_in() not in (None, first), RETRY_SECONDS)
+        assert spark_server.client.job(job.id).state == "running"
+    assert station.wait_for_run(source.dag, run_id, RETRY_SECONDS)["state"] == "success"
+    assert [one.id for one in merges()[jobs_before:]] == [job.id]
+    assert attempts(station, source, run_id, "merge") == [1]
+    assert source.differences() == []

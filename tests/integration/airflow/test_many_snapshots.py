@@ -66,14 +66,17 @@ def test_many_snapshots_are_shared_out_and_every_table_is_read(capture, work):
     assert {one["kind"] for one in mapped} == {SHARE}
     assert len(json.dumps(mapped)) < 100 * TABLES
     rows = 0
+    returned = []
     for unit in mapped:
         result, context = work(DrainOperator, unit=unit)
         rows += result["rows"]
+        returned.append(result)
         assert context["unit_title"].startswith(f"snapshots of {len(unit['ids'])} tables, {capture.database}.t0")
     assert rows == TABLES
     again, _ = work(DrainOperator, unit=mapped[0])
     assert again["batches"] == 0
-    work(AckDrainOperator)
+    returned.append(work(AckDrainOperator)[0])
+    assert len(json.dumps(returned)) < 300 * len(returned)  # by task, not by table
     assert len(complete(capture)) == TABLES
     done, context = work(DrainOperator, unit=mapped[0])
     assert done["snapshots"] == 0

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
 
 from tests.harness.airflow import AirflowStandalone
+from tests.harness.airflow_database import move_back
 from tests.harness.airflow_source import AirflowSource
 
 
@@ -66,3 +71,38 @@ def test_scheduled_runs_merge_a_busy_source_into_the_lake(
     station.pause(source.dag)  # not earlier: pausing a DAG stops its run in progress
     assert customers.rounds > 100
     assert source.differences() == []
+
+
+@pytest.mark.slow
+def test_after_a_pause_of_a_day_one_run_merges_what_was_written_meanwhile(
+    station: AirflowStandalone, make_source: Callable[..., AirflowSource]
+):
+    """1,440 times of a schedule have passed by then: Airflow makes a run of the last of them alone."""
+    source = make_source(schedule="* * * * *")
+    source.sql("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(40))", "INSERT INTO orders VALUES (1, 'bell')")
+
+    def finished() -> list[dict[str, Any]]:
+        """Return the scheduled runs when all of them have ended."""
+        runs = [run for run in station.dag_runs(source.dag) if run["run_type"] == "scheduled"]
+        return runs if runs and all(run["state"] == "success" for run in runs) else []
+
+    station.wait("a scheduled run", finished)
+    station.pause(source.dag)
+    before = {run["dag_run_id"] for run in station.dag_runs(source.dag)}
+    move_back(station.home, source.dag, hours=24)
+    source.sql("INSERT INTO orders VALUES (2, 'lamp')", "UPDATE orders SET item = 'horn' WHERE id = 1")
+    continued = datetime.now(UTC)
+    station.unpause(source.dag)
+
+    def new() -> list[dict[str, Any]]:
+        return [run for run in finished() if run["dag_run_id"] not in before]
+
+    station.wait("a run of a time after the pause", lambda: any(started_at(run) > continued for run in new()))
+    assert sum(started_at(run) <= continued for run in new()) <= 1
+    station.pause(source.dag)
+    assert source.differences() == []
+
+
+def started_at(run: dict[str, Any]) -> datetime:
+    """Return the time of the schedule that a run is for."""
+    return datetime.fromisoformat(run["logical_date"])

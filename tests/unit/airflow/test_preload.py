@@ -1,4 +1,4 @@
-"""What the scheduler imports before it forks its workers; in processes of their own, because imports stay."""
+"""What a scheduler and a DAG processor import before they fork others; in processes of their own, because imports stay."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ import sys
 from airflow.jobs.job import Job
 {before}
 Job()
-print("cdc_lib.pipeline" in sys.modules)
+print(*(name for name in ("cdc_airflow.factory", "cdc_lib.pipeline") if name in sys.modules))
 """
 SCHEDULER = "import airflow.jobs.scheduler_job_runner"
+DAG_PROCESSOR = "import airflow.jobs.dag_processor_job_runner"
+LOCAL = {"CORE__EXECUTOR": "LocalExecutor"}
 
 
-def imports_the_pipeline(home: Path, before: str, **settings: str) -> bool:
-    """Return whether a component of Airflow has imported the pipeline when its job begins."""
+def imported(home: Path, before: str, **settings: str) -> list[str]:
+    """Return which of the two modules a component of Airflow has imported when its job begins."""
     env = {**os.environ, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__PLUGINS_FOLDER": str(home / "plugins")}
     env |= {f"AIRFLOW__{name}": value for name, value in settings.items()}
     (home / "plugins").mkdir(exist_ok=True)
@@ -28,23 +30,29 @@ def imports_the_pipeline(home: Path, before: str, **settings: str) -> bool:
     done = subprocess.run(
         [sys.executable, "-c", JOB.format(before=before)], env=env, capture_output=True, text=True, check=True
     )
-    return done.stdout.splitlines()[-1] == "True"
+    return done.stdout.splitlines()[-1].split()
 
 
 def test_a_scheduler_imports_what_tasks_need(tmp_path: Path):
     """Its workers are forks of it."""
-    assert imports_the_pipeline(tmp_path, SCHEDULER, CORE__EXECUTOR="LocalExecutor")
+    assert "cdc_lib.pipeline" in imported(tmp_path, SCHEDULER, **LOCAL)
+
+
+def test_a_dag_processor_imports_what_dag_files_need_and_nothing_heavy(tmp_path: Path):
+    """It reads each file in a fork of itself, whatever the executor is."""
+    assert imported(tmp_path, DAG_PROCESSOR, CORE__EXECUTOR="CeleryExecutor") == ["cdc_airflow.factory"]
 
 
 @pytest.mark.parametrize(
     ("before", "settings"),
     [
-        ("import airflow.jobs.triggerer_job_runner", {"CORE__EXECUTOR": "LocalExecutor"}),
+        ("import airflow.jobs.triggerer_job_runner", LOCAL),
         (SCHEDULER, {"CORE__EXECUTOR": "CeleryExecutor"}),
-        (SCHEDULER, {"CORE__EXECUTOR": "LocalExecutor", "CDC__PRELOAD": "False"}),
+        (SCHEDULER, {**LOCAL, "CDC__PRELOAD": "False"}),
+        (DAG_PROCESSOR, {**LOCAL, "CDC__PRELOAD": "False"}),
     ],
-    ids=["a triggerer", "workers on other machines", "switched off"],
+    ids=["a triggerer", "workers on other machines", "switched off", "switched off in a DAG processor"],
 )
 def test_nothing_is_imported_that_no_task_of_this_process_needs(tmp_path: Path, before: str, settings: dict[str, str]):
     """It would only take memory and time."""
-    assert not imports_the_pipeline(tmp_path, before, **settings)
+    assert imported(tmp_path, before, **settings) == []

@@ -10,7 +10,7 @@ from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import SnapshotTask, Window
-from cdc_lib.store.documents import unit_from_plain
+from cdc_lib.store.documents import to_plain, unit_from_plain
 
 WINDOW = Window("shop", 1, Position("binlog.000007", 154), Position("binlog.000007", 98765))
 
@@ -37,6 +37,13 @@ def test_each_of_many_snapshots_is_in_one_share():
     cursor = cursor_of(tasks)
     shared = [unit for one in plain[1:] for unit in snapshots_of(one, cursor)]
     assert sorted(shared, key=lambda task: task.id) == tasks
+
+
+def test_what_a_plan_of_a_thousand_tables_hands_on_stays_small():
+    """In Airflow's database it is read again for each mapped task; as units with all they know it would be four times as large."""
+    plan = mapped([WINDOW, *snapshots(1000)], 4)
+    assert len(json.dumps(plan)) < 64 * 1024
+    assert len(json.dumps([to_plain(task) for task in snapshots(1000)])) > 4 * len(json.dumps(plan))
 
 
 def test_a_complete_snapshot_of_a_share_is_no_work():
