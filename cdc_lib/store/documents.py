@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
 from cdc_lib.errors import ConfigError, CorruptBatch
+from cdc_lib.model.backfill import BackfillReport
 from cdc_lib.model.complete import Complete
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.failed_table import Stopped
@@ -48,6 +49,7 @@ Document = (
     | DrainObservation
     | AnnouncedDays
     | SchemaAnswer
+    | BackfillReport
 )
 """Kinds of documents."""
 
@@ -71,6 +73,7 @@ _KINDS: dict[type[Any], str] = {
     DrainObservation: "drain_observation",
     AnnouncedDays: "announced_days",
     SchemaAnswer: "schema_answer",
+    BackfillReport: "backfill_report",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 

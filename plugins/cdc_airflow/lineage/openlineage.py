@@ -21,12 +21,14 @@ from airflow.providers.openlineage.extractors import OperatorLineage
 from openlineage.client.generated.base import InputDatasetFacet, OutputDatasetFacet
 from openlineage.client.generated.dataset_version_dataset import DatasetVersionDatasetFacet
 
+from cdc_airflow.lineage.backfill import RefilledTable, archived_tables, refilled_tables
 from cdc_airflow.lineage.datasets import Fields, LakeDataset, ReadTable, VerifiedTo, verified_to
 from cdc_airflow.lineage.drain import ReadSnapshot, StoredTable, drained_tables, read_snapshots, stored_tables
 from cdc_airflow.lineage.merge import WrittenTable, read_tables, written_tables
 from cdc_airflow.lineage.verify import ComparedTable, compared_tables
 from cdc_lib.config import SourceConfig
 from cdc_lib.merge.plan import StoredBatch
+from cdc_lib.model.backfill import BackfillReport
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.row_counts import RowCounts
@@ -98,6 +100,16 @@ class SnapshotsRunFacet(RunFacet):
     """The snapshots that the run read."""
 
     snapshots: list[SnapshotRead]
+
+
+@attr.define(slots=True)
+class BackfillRunFacet(RunFacet):
+    """The commit times whose batches the run merged again, and how many windows and snapshots are in them."""
+
+    period: str
+    windows: int
+    snapshots: int
+    batches: int
 
 
 @attr.define(slots=True)
@@ -178,6 +190,16 @@ def verify_lineage(config: SourceConfig, report: Report, comparisons: Sequence[V
     )
 
 
+def backfill_lineage(config: SourceConfig, report: BackfillReport) -> OperatorLineage[Any, Any]:
+    """Return the batches that were read, and the lake tables or copies that were changed."""
+    facet = BackfillRunFacet(report.period, report.windows, report.snapshots, report.batches)
+    return OperatorLineage(
+        inputs=[InputDataset(namespace=one.namespace, name=one.name) for one in archived_tables(config, report)],
+        outputs=[_refilled(one) for one in refilled_tables(config, report)],
+        run_facets={"cdc_backfill": facet},
+    )
+
+
 def _read(one: ReadTable) -> InputDataset:
     facets: dict[str, DatasetFacet] = {"schema": _schema(one.fields)} if one.fields else {}
     return InputDataset(namespace=one.dataset.namespace, name=one.dataset.name, facets=facets)
@@ -208,6 +230,18 @@ def _stored(one: StoredTable) -> OutputDataset:
         name=one.dataset.name,
         facets={"version": DatasetVersionDatasetFacet(datasetVersion=one.batch), "schema": _schema(one.fields)},
         outputFacets={"outputStatistics": statistics, **_rows(one.rows)},
+    )
+
+
+def _refilled(one: RefilledTable) -> OutputDataset:
+    return OutputDataset(
+        namespace=one.lake.dataset.namespace,
+        name=one.lake.dataset.name,
+        facets={
+            "version": DatasetVersionDatasetFacet(datasetVersion=str(one.snapshot)),
+            "symlinks": _symlinks(one.lake),
+        },
+        outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=one.changes)},
     )
 
 

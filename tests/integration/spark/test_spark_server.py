@@ -16,6 +16,7 @@ import yaml
 from airflow.sdk.exceptions import TaskDeferred
 
 from cdc_airflow import server_job
+from cdc_airflow.backfill import BackfillOperator
 from cdc_airflow.merge import MergeOperator
 from cdc_airflow.server_job import SparkJobTrigger
 from cdc_airflow.verify import VerifyOperator
@@ -325,7 +326,7 @@ def ended_by(trigger: SparkJobTrigger) -> dict[str, Any]:
 def test_a_task_whose_job_takes_longer_is_deferred_and_continues_with_its_result(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A merge, and a comparison, which needs the job's report; wrong rows fail the task as without a server."""
+    """A merge, and a comparison, which needs the job's report; and a backfill, whose report OpenLineage needs."""
     monkeypatch.setattr(server_job, "SOON", 0.0)
     for step in ("plan", "drain", "ack drain"):
         source.cdc(f"step {step} shop")
@@ -341,6 +342,14 @@ def test_a_task_whose_job_takes_longer_is_deferred_and_continues_with_its_result
         verify.execute(context)
     found = verify.resume(context, ended_by(deferred.value.trigger), **deferred.value.kwargs)
     assert found[f"{source.database}.orders"]["rows"] == 3
+    backfill = BackfillOperator(task_id="backfill", source_file=str(source.file), into="copy")
+    with pytest.raises(TaskDeferred) as deferred:
+        backfill.execute({**context, "dag_run": SimpleNamespace(data_interval_start=None, data_interval_end=None)})
+    backfill.resume(context, ended_by(deferred.value.trigger), **deferred.value.kwargs)
+    lineage = backfill.get_openlineage_facets_on_complete(None)
+    assert [one.name.rpartition("/batches/")[2] for one in lineage.inputs] == [f"{source.database}.orders"]
+    assert [one.outputFacets["outputStatistics"].rowCount for one in lineage.outputs] == [3]
+    assert lineage.outputs[0].name.endswith(f"/{source.database}/orders__backfill")
 
 
 def test_a_task_that_is_tried_again_takes_up_the_job_of_its_last_try(
