@@ -68,8 +68,18 @@ class CdcOperator(BaseOperator):
             hook = CdcHook(self.source_file)
             ti = context.get("ti")
             if ti is not None and ti.try_number > 1:
-                count(hook.config.source, "retries", 1, task_id=self.task_id)
+                self._count_retry(hook)
             return self.work(hook, context)
+
+    def _count_retry(self, hook: CdcHook) -> None:
+        """Count a try after the first in Airflow's metrics, and in the store for Prometheus."""
+        from cdc_lib.store.observations import note_retry
+
+        count(hook.config.source, "retries", 1, task_id=self.task_id)
+        try:
+            note_retry(hook.lake_pipeline().store, hook.config.source, self.task_id)
+        except CdcError as error:  # the work may need no store, or will say the same as its own error
+            self.log.warning("this retry is missing in cdc_task_retries_total: %s", error)
 
     @abstractmethod
     def work(self, hook: CdcHook, context: Context) -> Any:
