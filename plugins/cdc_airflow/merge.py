@@ -8,7 +8,7 @@ from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowSkipException
 
 from cdc_airflow.hooks import CdcHook
-from cdc_airflow.links import CutLink, links
+from cdc_airflow.links import CutLink, SparkUiLink, links
 from cdc_airflow.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class MergeOperator(SparkJobOperator):
     The job adopts the plan from the cursor, so that it is the same merge whoever starts it, however often.
     """
 
-    operator_extra_links = links(CutLink)
+    operator_extra_links = (*links(CutLink), SparkUiLink())
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from cdc_airflow.approvals import approver, ask
 from cdc_airflow.errors import errors_first
 from cdc_airflow.hooks import CdcHook
-from cdc_airflow.links import VerifyReportLink, links
+from cdc_airflow.links import SparkUiLink, VerifyReportLink, links
 from cdc_airflow.manual import is_on, listed
 from cdc_airflow.spark_job import SparkJobOperator
 
@@ -33,7 +33,7 @@ class VerifyOperator(SparkJobOperator):
         repair: whether wrong rows are read again from the source and written into the lake.
     """
 
-    operator_extra_links = links(VerifyReportLink)
+    operator_extra_links = (*links(VerifyReportLink), SparkUiLink())
     template_fields = (*SparkJobOperator.template_fields, "tables", "repair")
 
     def __init__(self, *, tables: Sequence[str] | str = (), repair: bool | str = False, **kwargs: Any) -> None:
