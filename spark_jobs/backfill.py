@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
@@ -26,12 +27,12 @@ from cdc_lib.lake.routing import LakeMerge, lake_merges
 from cdc_lib.merge.answers import answers_for
 from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import StoredBatch, tables_of
-from cdc_lib.model.backfill import COPY_SUFFIX, Backfill, BackfillRequest
+from cdc_lib.model.backfill import COPY_SUFFIX, Backfill, BackfillReport, BackfillRequest
 from cdc_lib.model.lake_table import LakeTable, Marker
-from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.store import documents
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.objects.open import open_at
 from spark_jobs.job import arguments_of, ended
@@ -105,6 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--copy-suffix", default=COPY_SUFFIX, help="after the names of the tables beside them")
     parser.add_argument("--batches", help="where batches were drained again, which count before the source's own")
+    parser.add_argument("--report", help="file to leave in what was merged, as JSON")
     parser.add_argument("tables", nargs="*", help="patterns of tables; all without")
     return ended(parser, arguments, _merged)
 
@@ -119,13 +121,15 @@ def _merged(config: SourceConfig, options: argparse.Namespace) -> str:
     if archive.found(request.period) is None:
         return f"nothing of {request.period} was ever merged"
     with spark_session(config) as spark:
-        cuts = backfill(spark, config, pipeline, request)
-    return f"{len(cuts)} tables, {sum(cut.changes for cut in cuts)} changes of {request.period} merged again"
+        report = backfill(spark, config, pipeline, request)
+    if options.report:
+        Path(options.report).write_bytes(documents.dump(report))
+    return f"{len(report.tables)} tables, {report.changes} changes of {request.period} merged again"
 
 
 def backfill(
     spark: SparkSession, config: SourceConfig, pipeline: Pipeline, request: BackfillRequest, say: Say = say_line
-) -> list[TableCut]:
+) -> BackfillReport:
     """Merge in a running Spark application; retried when another commit moved the lake table.
 
     Raises:
@@ -134,17 +138,17 @@ def backfill(
         ConfigError: the name of a copy, or of a table, is not valid.
     """
     retry = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
-    cuts: list[TableCut] = retry(_attempt, spark, config, pipeline, request, say, set())
-    return cuts
+    report: BackfillReport = retry(_attempt, spark, config, pipeline, request, say, set())
+    return report
 
 
 def _attempt(
     spark: SparkSession, config: SourceConfig, pipeline: Pipeline, request: BackfillRequest, say: Say, said: set[str]
-) -> list[TableCut]:
+) -> BackfillReport:
     archive = BackfillArchive(config, pipeline.store, pipeline.cursors)
     found = archive.found(request.period)
     if found is None:
-        return []
+        return BackfillReport(config.source, str(request.period))
     end = found.end if request.into == "copy" else found.lake
     tables = archive.chosen_tables(_tables(pipeline, archive, found, end), list(request.tables))
     lakes = _lakes(config, tables, request)
@@ -176,7 +180,15 @@ def _attempt(
         answers=answers,
     )
     say(f"{request.period}: {found.chosen} windows, {len(found.snapshots)} snapshots, {len(batches)} batches to read")
-    return merge_all(spark, job, lakes, say)
+    return BackfillReport(
+        source=config.source,
+        period=str(request.period),
+        windows=found.chosen,
+        snapshots=len(found.snapshots),
+        batches=len(batches),
+        suffix=request.suffix if is_copy else "",
+        tables=tuple(merge_all(spark, job, lakes, say)),
+    )
 
 
 def _tables(pipeline: Pipeline, archive: BackfillArchive, found: Backfill, end: Point) -> list[str]:

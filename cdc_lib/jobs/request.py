@@ -62,6 +62,7 @@ class JobStatus(BaseModel):
         lines: whole lines of its output from the asked offset on.
         offset: in the output, after those lines, in bytes.
         seconds: since it began; 0 while it waits.
+        spark_ui: address of the pages of the server's Spark application; None where they are switched off.
     """
 
     id: str
@@ -75,6 +76,7 @@ class JobStatus(BaseModel):
     lines: tuple[str, ...] = ()
     offset: int = 0
     seconds: float = 0
+    spark_ui: str | None = None
 
     @property
     def has_ended(self) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.table_name import TableName
@@ -161,3 +162,31 @@ class BackfillPreview:
     tables: tuple[str, ...]
     left_out: tuple[LeftOutWindows, ...] = ()
     refused: tuple[RefusedTable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillReport:
+    """What a backfill has merged.
+
+    Args:
+        source: name of the source.
+        period: what was asked for, as text.
+        windows: how many windows were in it.
+        snapshots: how many tables had a full snapshot in it.
+        batches: how many batches were read; some may be from before the period.
+        suffix: suffix of the new tables' names; empty where the lake tables themselves were merged into.
+        tables: the tables that were merged.
+    """
+
+    source: str
+    period: str
+    windows: int = 0
+    snapshots: int = 0
+    batches: int = 0
+    suffix: str = ""
+    tables: tuple[TableCut, ...] = ()
+
+    @property
+    def changes(self) -> int:
+        """Changes that were applied."""
+        return sum(one.changes for one in self.tables)

@@ -66,6 +66,7 @@ class SourceFigures:
         merged: what all merges did so far.
         drain_seconds: that the last drain took.
         verify_interval_seconds: longest time between two scheduled comparisons; None without a schedule.
+        retries: tries of tasks after the first, by the id of the task.
         tables: its tables.
         lake_tables: its tables in the lake.
     """
@@ -86,5 +87,6 @@ class SourceFigures:
     merged: MergeTotals | None = None
     drain_seconds: float | None = None
     verify_interval_seconds: float | None = None
+    retries: tuple[tuple[str, int], ...] = ()
     tables: tuple[TableFigures, ...] = ()
     lake_tables: tuple[LakeTableFigures, ...] = ()

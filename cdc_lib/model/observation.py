@@ -1,4 +1,4 @@
-"""What a task saw that those who look at the store alone cannot see: the server's binlog, and how long a drain took."""
+"""What a task saw that those who look at the store alone cannot see: the server's binlog, how long a drain took, and retries."""
 
 from __future__ import annotations
 
@@ -57,3 +57,20 @@ class DrainObservation:
     seconds: float
     rows: int
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRetries:
+    """How often tasks of a source were tried again.
+
+    Args:
+        source: name of the source.
+        by_task: tries after the first so far, by the id of the task.
+    """
+
+    source: str
+    by_task: dict[str, int]
+
+    def with_another(self, task: str) -> TaskRetries:
+        """Return the counts with one more try of a task."""
+        return TaskRetries(self.source, {**self.by_task, task: self.by_task.get(task, 0) + 1})

@@ -21,7 +21,7 @@ from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.status.overview import in_this_epoch, lag_seconds
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.failed_tables import last_stopped
-from cdc_lib.store.observations import last_drain, last_server
+from cdc_lib.store.observations import last_drain, last_server, task_retries
 from cdc_lib.store.verified import last_verified
 from cdc_lib.store.windows import stored_windows
 
@@ -47,7 +47,7 @@ def figures_of(
     drain, lake, cut = cursors.load(source, DRAIN), cursors.load(source, LAKE), last_cut(store, source)
     seen = live or last_server(store, source)
     drained, stopped = last_drain(store, source), last_stopped(store, source)
-    verified = last_verified(store, source)
+    verified, retries = last_verified(store, source), task_retries(store, source)
     interval = longest_gap(config.verify.schedule) if config.verify.schedule is not None else None
     lag = lag_seconds(store, drain, lake, live, published=cut is not None)
     lagging = drain.lagging_in(lake) if drain is not None else ()
@@ -68,6 +68,7 @@ def figures_of(
         merged=cut.totals if cut is not None else None,
         drain_seconds=drained.seconds if drained is not None else None,
         verify_interval_seconds=interval.total_seconds() if interval is not None else None,
+        retries=tuple(sorted(retries.by_task.items())) if retries is not None else (),
         tables=_tables(cut, drain, lagging, lag, now),
         lake_tables=_lake_tables(cut, verified, now),
     )

@@ -76,6 +76,11 @@ def _rows(figures: SourceFigures) -> Samples:
                 yield {"table": one.table, "lake_table": one.lake_table, "op": op}, count
 
 
+def _retries(figures: SourceFigures) -> Samples:
+    for task, count in figures.retries:
+        yield {"task_id": task}, count
+
+
 OPENMETRICS = "application/openmetrics-text"
 
 UP = "cdc_source_up"
@@ -133,6 +138,7 @@ FAMILIES = (
         _merged(lambda m: m.chunks),
     ),
     _of_source("cdc_merge_seconds", "counter", "Duration of all merges", _merged(lambda m: m.seconds)),
+    MetricFamily("cdc_task_retries", "counter", "Tries of tasks after the first", _retries),
     _of_table(
         "cdc_table_lag_seconds",
         "gauge",

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
 from cdc_lib.errors import ConfigError, CorruptBatch
+from cdc_lib.model.backfill import BackfillReport
 from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.complete import Complete
 from cdc_lib.model.cursor import Cursor
@@ -19,7 +20,7 @@ from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.foreign import ForeignCommits
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import Cut, MergePlan
-from cdc_lib.model.observation import DrainObservation, ServerObservation
+from cdc_lib.model.observation import DrainObservation, ServerObservation, TaskRetries
 from cdc_lib.model.raw_event import RawFacts
 from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.model.schema_version import SchemaVersion
@@ -47,9 +48,11 @@ Document = (
     | Complete
     | ServerObservation
     | DrainObservation
+    | TaskRetries
     | AnnouncedDays
     | SchemaAnswer
     | AfterMerge
+    | BackfillReport
 )
 """Kinds of documents."""
 
@@ -71,9 +74,11 @@ _KINDS: dict[type[Any], str] = {
     Complete: "complete",
     ServerObservation: "server_observation",
     DrainObservation: "drain_observation",
+    TaskRetries: "task_retries",
     AnnouncedDays: "announced_days",
     SchemaAnswer: "schema_answer",
     AfterMerge: "after_merge",
+    BackfillReport: "backfill_report",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 

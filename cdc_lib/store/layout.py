@@ -244,6 +244,11 @@ def drain_observation_key(source: str) -> str:
     return f"{_name('source', source)}/observed/drain.json"
 
 
+def task_retries_key(source: str) -> str:
+    """Return the key of how often tasks of a source were tried again."""
+    return f"{_name('source', source)}/observed/retries.json"
+
+
 def foreign_key(source: str) -> str:
     """Return the key of the foreign commits that merges of a source found."""
     return f"{_name('source', source)}/foreign.json"

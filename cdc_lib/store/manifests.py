@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cdc_lib.errors import BatchesMissing, BatchMismatch
 from cdc_lib.model.manifest import Manifest
-from cdc_lib.model.window import SnapshotTask
+from cdc_lib.model.window import DrainUnit, SnapshotTask
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 
@@ -53,6 +53,14 @@ def chunks_of(store: ObjectStore, task: SnapshotTask) -> list[Manifest]:
     while (manifest := find_manifest(store, layout.chunk_manifest_key(task, len(found)))) is not None:
         found.append(manifest)
     return found
+
+
+def manifests_of(store: ObjectStore, unit: DrainUnit) -> list[Manifest]:
+    """Return the manifests of a unit's batches that are stored, in order; none before the first is drained."""
+    if isinstance(unit, SnapshotTask):
+        return chunks_of(store, unit)
+    found = find_manifest(store, layout.manifest_key(unit))
+    return [found] if found is not None else []
 
 
 def count_chunks(store: ObjectStore, tasks: Sequence[SnapshotTask]) -> list[tuple[SnapshotTask, int]]:

@@ -1,8 +1,8 @@
-"""Where it is kept what a plan saw at the server, and how long the last drain took: small documents, written over."""
+"""Where it is kept what a plan saw at the server, how long the last drain took, and retries: small documents, written over."""
 
 from __future__ import annotations
 
-from cdc_lib.model.observation import DrainObservation, ServerObservation
+from cdc_lib.model.observation import DrainObservation, ServerObservation, TaskRetries
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 
@@ -25,3 +25,23 @@ def last_drain(store: ObjectStore, source: str) -> DrainObservation | None:
 def note_drain(store: ObjectStore, seen: DrainObservation) -> None:
     """Write which unit was drained; of units that end together, any one stays."""
     store.put(layout.drain_observation_key(seen.source), documents.dump(seen))
+
+
+def task_retries(store: ObjectStore, source: str) -> TaskRetries | None:
+    """Return how often tasks were tried again; None before the first time."""
+    return documents.find(TaskRetries, store, layout.task_retries_key(source))
+
+
+def note_retry(store: ObjectStore, source: str, task: str) -> None:
+    """Count one more try of a task; none is lost when several tasks count at the same time."""
+    key = layout.task_retries_key(source)
+    while True:
+        found = store.get(key)
+        if found is None:
+            first = TaskRetries(source, {}).with_another(task)
+            if store.put_if_absent(key, documents.dump(first)):
+                return
+            continue
+        more = documents.load(TaskRetries, found.data, key).with_another(task)
+        if store.put_if_match(key, documents.dump(more), found.etag) is not None:
+            return

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
 
+from cdc_airflow.hooks import CdcHook
 from cdc_airflow.manual import listed
 from cdc_airflow.spark_job import SparkJobOperator
-from cdc_lib.model.backfill import COPY_SUFFIX
+from cdc_lib.model.backfill import COPY_SUFFIX, BackfillReport
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-
-    from cdc_airflow.hooks import CdcHook
 
 PARAMS = {
     "from": Param(
@@ -59,6 +58,7 @@ class BackfillOperator(SparkJobOperator):
         self.tables = tables
         self.into = into
         self.copy_suffix = copy_suffix
+        self._report: BackfillReport | None = None
 
     def work(self, hook: CdcHook, context: Context) -> None:
         """Run the job to its end; days of which nothing was ever merged are no failure.
@@ -70,13 +70,40 @@ class BackfillOperator(SparkJobOperator):
         times = [*(("--since", since) if since else ()), *(("--until", until) if until else ())]
         into = ["--into", self.into, "--copy-suffix", self.copy_suffix]
         arguments = (*times, *into, "--", *listed(self.tables))
-        self.run_job(context, "backfill", *arguments, handed=hook.store_handed_on())
+        report = self.run_job(context, "backfill", *arguments, handed=hook.store_handed_on(), report=True)
+        self._report = read_report(report)
+
+    def finished(self, context: Context, report: str | None, arguments: list[str]) -> None:  # noqa: ARG002 - the report has it all
+        """Remember what a job that was deferred has merged."""
+        self._report = read_report(report)
+
+    def get_openlineage_facets_on_complete(self, ti: Any) -> Any:  # noqa: ARG002 - OpenLineage's signature
+        """Return what was read and merged; the OpenLineage provider calls it, where it is installed.
+
+        None when nothing of the period was ever merged.
+        """
+        from cdc_airflow.lineage.openlineage import backfill_lineage
+
+        if self._report is None:
+            return None
+        return backfill_lineage(CdcHook(self.source_file).config, self._report)
 
     def _interval(self, context: Context) -> tuple[str | None, str | None]:
         """Return the times that the run was given; those of its data interval where it was given none."""
         if self.since or self.until:
             return self.since or None, self.until or None
         return interval(context)
+
+
+def read_report(text: str | None) -> BackfillReport | None:
+    """Return what a job says that it has merged; None where it found nothing to merge.
+
+    Raises:
+        CorruptBatch: it left something else.
+    """
+    from cdc_lib.store import documents
+
+    return documents.load(BackfillReport, text.encode(), "the report of the backfill") if text is not None else None
 
 
 def interval(context: Context) -> tuple[str | None, str | None]:

@@ -116,7 +116,9 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "triggers": [{"integration-name": "CDC", "python-modules": ["cdc_airflow.triggers"]}],
-        "extra-links": [f"cdc_airflow.links.{name}" for name in ("WindowLink", "CutLink", "VerifyReportLink")],
+        "extra-links": [
+            f"cdc_airflow.links.{name}" for name in ("WindowLink", "CutLink", "VerifyReportLink", "SparkUiLink")
+        ],
         "notifications": ["cdc_airflow.notifications.WebhookNotifier"],
         "connection-types": _CONNECTION_TYPES,
         "config": {

@@ -1,4 +1,4 @@
-"""Buttons of a task that lead to what it did, on the page of its source."""
+"""Buttons of a task that lead to what it did: on the page of its source, and in Spark."""
 
 from __future__ import annotations
 
@@ -54,6 +54,19 @@ class VerifyReportLink(SourcePageLink):
 
     title = "Verify report"
     part = "tables"
+
+
+class SparkUiLink(BaseOperatorLink):
+    """From a task whose job a Spark server runs to the pages of that Spark; the server says where they are."""
+
+    @property
+    def name(self) -> str:
+        """What the button says."""
+        return "Spark UI"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002 - Airflow's signature
+        """Return the address; empty where there are no pages, and Airflow shows no button then."""
+        return operator.spark_ui or ""
 
 
 def links(*kinds: type[SourcePageLink]) -> tuple[SourcePageLink, ...]:

@@ -9,7 +9,7 @@ from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowSkipException
 
 from cdc_airflow.hooks import CdcHook
-from cdc_airflow.links import CutLink, links
+from cdc_airflow.links import CutLink, SparkUiLink, links
 from cdc_airflow.spark_job import SparkJobOperator
 from cdc_lib.errors import CdcError
 
@@ -27,7 +27,7 @@ class MergeOperator(SparkJobOperator):
     task.
     """
 
-    operator_extra_links = links(CutLink)
+    operator_extra_links = (*links(CutLink), SparkUiLink())
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -77,7 +77,7 @@ class MergeOperator(SparkJobOperator):
 
         None when the job planned its work again under another id: what this one would have merged is not what was.
         """
-        from cdc_airflow.openlineage import lineage_of
+        from cdc_airflow.lineage.openlineage import merge_lineage
         from cdc_lib.merge.plan import StoredBatch
         from cdc_lib.store.cuts import cut_of
         from cdc_lib.store.manifests import load_manifest
@@ -90,7 +90,7 @@ class MergeOperator(SparkJobOperator):
         if cut is None:
             return None
         batches = [StoredBatch(key, load_manifest(pipeline.store, key)) for key in self._plan.batches]
-        return lineage_of(pipeline.config, cut, batches, last_verified(pipeline.store, self._plan.source))
+        return merge_lineage(pipeline.config, cut, batches, last_verified(pipeline.store, self._plan.source))
 
 
 def parent_properties(context: Context) -> dict[str, str]:

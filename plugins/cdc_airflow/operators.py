@@ -68,8 +68,18 @@ class CdcOperator(BaseOperator):
             hook = CdcHook(self.source_file)
             ti = context.get("ti")
             if ti is not None and ti.try_number > 1:
-                count(hook.config.source, "retries", 1, task_id=self.task_id)
+                self._count_retry(hook)
             return self.work(hook, context)
+
+    def _count_retry(self, hook: CdcHook) -> None:
+        """Count a try after the first in Airflow's metrics, and in the store for Prometheus."""
+        from cdc_lib.store.observations import note_retry
+
+        count(hook.config.source, "retries", 1, task_id=self.task_id)
+        try:
+            note_retry(hook.lake_pipeline().store, hook.config.source, self.task_id)
+        except CdcError as error:  # the work may need no store, or will say the same as its own error
+            self.log.warning("this retry is missing in cdc_task_retries_total: %s", error)
 
     @abstractmethod
     def work(self, hook: CdcHook, context: Context) -> Any:
@@ -177,6 +187,7 @@ class DrainOperator(CdcOperator):
     def __init__(self, *, unit: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.unit = unit
+        self._drained_units: list[DrainUnit] = []
 
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:
         """Return what was written.
@@ -209,6 +220,20 @@ class DrainOperator(CdcOperator):
         sums = {name: sum(one[name] for one in done) for name in ("batches", "rows", "bytes", "events", "seconds")}
         return {"snapshots": len(done), **sums, "quarantined": [table for one in done for table in one["quarantined"]]}
 
+    def get_openlineage_facets_on_complete(self, ti: Any) -> Any:  # noqa: ARG002 - OpenLineage's signature
+        """Return what was read and which batches hold it; the OpenLineage provider calls it, where it is installed.
+
+        It also asks after a task that failed: then for the snapshots of a share that were read. None when nothing was.
+        """
+        from cdc_airflow.lineage.openlineage import drain_lineage
+        from cdc_lib.store.manifests import manifests_of
+
+        if not self._drained_units:
+            return None
+        pipeline = CdcHook(self.source_file).lake_pipeline()
+        found = [one for unit in self._drained_units for one in manifests_of(pipeline.store, unit)]
+        return drain_lineage(pipeline.config, found) if found else None
+
     def _drained(self, pipeline: Pipeline, unit: DrainUnit, context: Context, title: str) -> dict[str, Any]:
         """Drain one unit, log and count it."""
         from cdc_lib.model.window import Window
@@ -218,6 +243,7 @@ class DrainOperator(CdcOperator):
         named = cast("dict[str, Any]", context)
         named["unit_title"] = title  # names the mapped task; see map_index_template
         result = pipeline.drain(unit)
+        self._drained_units.append(unit)
         if isinstance(unit, Window):
             named["unit_title"] = title_of(unit, find_manifest(pipeline.store, manifest_key(unit)))
         kind = "window" if isinstance(unit, Window) else "snapshot"

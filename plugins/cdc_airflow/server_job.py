@@ -39,11 +39,13 @@ class ServerJob:
         source_file: the source's YAML file.
         job_id: of the job.
         offset: where its output was read to.
+        spark_ui: address of Spark's pages; None where they are switched off, or before the server was asked.
     """
 
-    def __init__(self, source_file: str, job_id: str, offset: int = 0) -> None:
+    def __init__(self, source_file: str, job_id: str, offset: int = 0, spark_ui: str | None = None) -> None:
         self.id = job_id
         self.offset = offset
+        self.spark_ui = spark_ui
         self._server = server_of(source_file)
 
     @classmethod
@@ -70,7 +72,8 @@ class ServerJob:
         request = job_request(config, job, *arguments, key=key, handed=handed, report=report, by=by)
         for secret in request.secrets.values():
             mask_secret(secret)
-        return cls(source_file, server_of(source_file).submit(request).id)
+        submitted = server_of(source_file).submit(request)
+        return cls(source_file, submitted.id, spark_ui=submitted.spark_ui)
 
     def ends_soon(self, log: Any) -> bool:
         """Wait a little, log what the job prints, and return whether it has ended."""
@@ -90,6 +93,7 @@ class ServerJob:
         from cdc_lib.jobs.client import raise_for
 
         job = self._server.follow(self._server.job(self.id, self.offset), lambda line: log.info("%s", line))
+        self.spark_ui = job.spark_ui
         raise_for(job, good)
         return job.report
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from cdc_airflow.errors import errors_first
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.job import Job
+from cdc_airflow.links import SparkUiLink
 from cdc_airflow.operators import CdcOperator
 from cdc_airflow.server_job import ServerJob, SparkJobTrigger
 from cdc_lib.errors import CdcError, ConfigError, MergeError, load_error
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import BaseOperatorLink, Context
 
     from cdc_lib.jobs.request import JobName
 
@@ -34,10 +35,17 @@ class SparkJobOperator(CdcOperator):
         deferrable: whether the task leaves its slot while the server runs a long job; a triggerer waits for its end.
     """
 
+    operator_extra_links: Collection[BaseOperatorLink] = (SparkUiLink(),)
+
     def __init__(self, *, deferrable: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.deferrable = deferrable
         self._job: Job | ServerJob | None = None
+
+    @property
+    def spark_ui(self) -> str | None:
+        """Address of the pages of the Spark that runs the job; None of a process of the task, whose Spark ends with it."""
+        return self._job.spark_ui if isinstance(self._job, ServerJob) else None
 
     def run_job(
         self,
@@ -73,6 +81,8 @@ class SparkJobOperator(CdcOperator):
             given = (*(("--by", by) if by else ()), *arguments)
             return self._in_process(job, *given, handed=handed, good=good, report=report)
         self._job = ServerJob.submitted(self.source_file, context, job, *arguments, by=by, handed=handed, report=report)
+        if self.spark_ui is not None:  # now, and not when the task has ended: people look at a job that takes long
+            context["ti"].xcom_push(SparkUiLink().xcom_key, self.spark_ui)
         if not self.deferrable or self._job.ends_soon(self.log):
             return self._job.followed(self.log, good)
         return self.defer(

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from cdc_airflow.approvals import approver, ask
 from cdc_airflow.errors import errors_first
 from cdc_airflow.hooks import CdcHook
-from cdc_airflow.links import VerifyReportLink, links
+from cdc_airflow.links import SparkUiLink, VerifyReportLink, links
 from cdc_airflow.manual import is_on, listed
 from cdc_airflow.spark_job import SparkJobOperator
 
@@ -33,13 +33,14 @@ class VerifyOperator(SparkJobOperator):
         repair: whether wrong rows are read again from the source and written into the lake.
     """
 
-    operator_extra_links = links(VerifyReportLink)
+    operator_extra_links = (*links(VerifyReportLink), SparkUiLink())
     template_fields = (*SparkJobOperator.template_fields, "tables", "repair")
 
     def __init__(self, *, tables: Sequence[str] | str = (), repair: bool | str = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.tables = tables
         self.repair = repair
+        self._report: Report | None = None
 
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:
         """Return what was found, table by table: counts, never rows.
@@ -60,6 +61,19 @@ class VerifyOperator(SparkJobOperator):
             CdcError: that of the job.
         """
         return self._judged(context, read_report(report), repaired="--repair" in arguments)
+
+    def get_openlineage_facets_on_complete(self, ti: Any) -> Any:  # noqa: ARG002 - OpenLineage's signature
+        """Return what was compared and repaired; the OpenLineage provider calls it, where it is installed.
+
+        It also asks after a task that failed because rows are wrong. None when nothing was compared.
+        """
+        from cdc_airflow.lineage.openlineage import verify_lineage
+        from cdc_lib.store.verified import last_verified
+
+        if self._report is None:
+            return None
+        pipeline = CdcHook(self.source_file).lake_pipeline()
+        return verify_lineage(pipeline.config, self._report, last_verified(pipeline.store, self._report.source))
 
     def _judged(self, context: Context, report: Report, *, repaired: bool) -> dict[str, Any]:
         """Return the results, or repair wrong rows first; a person is asked where the source file wants it."""
@@ -99,6 +113,7 @@ class VerifyOperator(SparkJobOperator):
         return read_report(self.run_job(context, "verify", *given, handed=handed, good=(0, DRIFT), report=True))
 
     def _results(self, report: Report) -> dict[str, Any]:
+        self._report = report
         if not report.clean:
             raise AirflowFailException(drift_of(report))
         return {one.table: result_of(one) for one in report.tables}

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from cdc_lib.errors import SparkUnavailable, dump_error
 from cdc_lib.jobs.request import ENDED, JobRequest, JobStatus, ServerStatus, State
 from spark_jobs.runtime.attach import OWN_FILE_SYSTEMS, TAG
+from spark_jobs.runtime.ui import ui_address
 from spark_jobs.server.bucket_keys import BucketKeys
 from spark_jobs.server.gateways import Gateway, open_gateway
 from spark_jobs.server.output import lines_from
@@ -47,12 +48,14 @@ class ServedJob:
         request: what to run.
         folder: where it works.
         own_file_systems: whether another source uses its bucket with other keys.
+        spark_ui: address of Spark's pages; None where they are switched off.
     """
 
     id: str
     request: JobRequest
     folder: Path
     own_file_systems: bool
+    spark_ui: str | None = None
     state: State = "waiting"
     exit_code: int | None = None
     error: dict[str, Any] | None = None
@@ -96,6 +99,7 @@ class ServedJob:
             lines=lines,
             offset=after,
             seconds=round((self.ended or time.monotonic()) - self.began, 3) if self.began is not None else 0,
+            spark_ui=self.spark_ui,
         )
 
     def start(self, gateway: Gateway) -> JobStart:
@@ -122,6 +126,7 @@ class Jobs:
 
     def __init__(self, spark: SparkSession, processes: ForkServerContext, slots: int, folder: Path) -> None:
         self._spark = spark
+        self._spark_ui = ui_address(spark.sparkContext)
         self._processes = processes
         self._slots = slots
         self._folder = folder
@@ -141,7 +146,7 @@ class Jobs:
             folder = self._folder / job_id
             folder.mkdir(mode=0o700)
             others = self._bucket_keys.are_others(request.config, request.secrets)
-            job = self._jobs[job_id] = ServedJob(job_id, request, folder, others)
+            job = self._jobs[job_id] = ServedJob(job_id, request, folder, others, self._spark_ui)
             self._forget_old()
         self._threads.submit(self._run, job)
         return job

@@ -10,6 +10,8 @@ import psutil
 import pytest
 
 from cdc_lib.jobs.request import JobStatus
+from cdc_lib.store.objects.open import open_store
+from cdc_lib.store.observations import task_retries
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import OWN_JAVA, PASSWORD_VARIABLE, AirflowSource
 from tests.harness.servers import MySqlServer
@@ -75,6 +77,9 @@ def finished(air: AirflowStandalone, source: AirflowSource, run_id: str, task_id
     """The run succeeds at the second attempt, and earlier objects are unchanged."""
     assert air.wait_for_run(source.dag, run_id, RETRY_SECONDS)["state"] == "success"
     assert attempts(air, source, run_id, task_id)[-1] == 2
+    retries = task_retries(open_store(source.config.store), source.name)
+    assert retries is not None
+    assert retries.by_task[task_id] == 1
     assert source.differences() == []
     after = source.state_hashes()
     assert {key: after[key] for key in before if "/" in key} == {key: before[key] for key in before if "/" in key}

@@ -6,12 +6,16 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from openlineage.client.serde import Serde
 
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators import AckDrainOperator, DrainOperator, PlanOperator
 from cdc_airflow.units import FEWEST_SHARES, SHARE
 from cdc_lib.errors import TableUnreadable
 from cdc_lib.model.cursor import DRAIN
+from cdc_lib.store.documents import unit_from_plain
+from cdc_lib.store.layout import manifest_key
+from cdc_lib.store.manifests import find_manifest
 from tests.harness.capture import SOURCE, Capture
 
 TABLES = 3 * FEWEST_SHARES
@@ -48,7 +52,10 @@ def work(capture, tmp_path):
 
     def _work(kind, **arguments):
         context = {"ti": ti}
-        result = kind(task_id="x", source_file=str(file), **arguments).work(CdcHook(str(file)), context)
+        task = kind(task_id="x", source_file=str(file), **arguments)
+        result = task.work(CdcHook(str(file)), context)
+        if kind is DrainOperator:
+            context["lineage"] = task.get_openlineage_facets_on_complete(None)
         return result, context
 
     return _work
@@ -72,6 +79,9 @@ def test_many_snapshots_are_shared_out_and_every_table_is_read(capture, work):
         rows += result["rows"]
         returned.append(result)
         assert context["unit_title"].startswith(f"snapshots of {len(unit['ids'])} tables, {capture.database}.t0")
+        told = Serde.to_dict(context["lineage"].run_facets["cdc_snapshots"])["snapshots"]
+        assert [(one["chunks"], one["complete"]) for one in told] == [(1, True)] * len(unit["ids"])
+        assert {one.name for one in context["lineage"].inputs} == {one["table"] for one in told}
     assert rows == TABLES
     again, _ = work(DrainOperator, unit=mapped[0])
     assert again["batches"] == 0
@@ -81,9 +91,26 @@ def test_many_snapshots_are_shared_out_and_every_table_is_read(capture, work):
     done, context = work(DrainOperator, unit=mapped[0])
     assert done["snapshots"] == 0
     assert context["unit_title"] == "snapshots that are complete"
+    assert context["lineage"] is None
     capture.execute("INSERT INTO t000 VALUES (2, 2)")
     (window,), _ = work(PlanOperator)
     assert window["kind"] == "window"
+    _, context = work(DrainOperator, unit=window)
+    read = Serde.to_dict(context["lineage"].run_facets["cdc_window"])
+    manifest = find_manifest(capture.store, manifest_key(unit_from_plain(window)))
+    assert (read["windowId"], read["start"], read["stop"]) == (
+        manifest.id,
+        *map(str, (manifest.window.start, manifest.window.stop)),
+    )
+    assert (read["gtidSet"], read["transactions"]) == (manifest.gtid_set, 1)
+    assert read["firstTime"] == manifest.first_time.isoformat()
+    (written,) = map(Serde.to_dict, context["lineage"].outputs)
+    assert written["name"].endswith(f"/store/{SOURCE}/batches/{capture.database}.t000")
+    assert written["facets"]["version"]["datasetVersion"] == manifest.id
+    assert [field["name"] for field in written["facets"]["schema"]["fields"]][-2:] == ["id", "v"]
+    assert written["outputFacets"]["outputStatistics"]["rowCount"] == 1
+    rows = written["outputFacets"]["cdc_rows"]
+    assert (rows["inserts"], rows["reads"]) == (1, 0)
 
 
 def test_a_table_that_cannot_be_read_keeps_no_other_of_its_share_from_being_read(capture, work):

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import json
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,8 @@ import yaml
 from airflow.sdk.exceptions import TaskDeferred
 
 from cdc_airflow import server_job
+from cdc_airflow.backfill import BackfillOperator
+from cdc_airflow.links import SparkUiLink
 from cdc_airflow.merge import MergeOperator
 from cdc_airflow.server_job import SparkJobTrigger
 from cdc_airflow.verify import VerifyOperator
@@ -34,7 +37,8 @@ from tests.harness.spark_server import RunningSparkServer
 
 @pytest.fixture(scope="module")
 def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSparkServer]:
-    with RunningSparkServer(tmp_path_factory.mktemp("server"), "--slots", "2", token="t0ken") as server:
+    pages = ("--conf", "spark.ui.enabled=true", "--conf", f"spark.ui.port={free_port()}")
+    with RunningSparkServer(tmp_path_factory.mktemp("server"), "--slots", "2", *pages, token="t0ken") as server:
         yield server
 
 
@@ -299,6 +303,7 @@ def test_a_server_that_is_killed_and_started_again_loses_nothing(
             source.cdc(f"step {step} shop")
         client = server.client
         job = client.submit(job_request(load_source(source.file), "merge", key="one"))
+        assert job.spark_ui is None  # this server has no pages
         server.kill()
         with pytest.raises(SparkUnavailable, match="does not answer"):
             client.follow(job, print)
@@ -334,6 +339,17 @@ class TaskInstance(SimpleNamespace):
         super().__init__(
             dag_id="cdc_shop", run_id="r1", task_id="merge", map_index=-1, try_number=number, xcom_pull=lambda **_: None
         )
+        self.pushed: dict[str, str | None] = {}
+
+    def xcom_push(self, key: str, value: str) -> None:
+        """Keep a value."""
+        self.pushed[key] = value
+
+
+def page(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310 - the server's own address
+        text: str = answer.read().decode()
+    return text
 
 
 def ended_by(trigger: SparkJobTrigger) -> dict[str, Any]:
@@ -351,9 +367,9 @@ def ended_by(trigger: SparkJobTrigger) -> dict[str, Any]:
 
 
 def test_a_task_whose_job_takes_longer_is_deferred_and_continues_with_its_result(
-    source: Source, monkeypatch: pytest.MonkeyPatch
+    source: Source, spark_server: RunningSparkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A merge, and a comparison, which needs the job's report; wrong rows fail the task as without a server."""
+    """A merge, and a comparison, which needs the job's report; and a backfill, whose report OpenLineage needs."""
     monkeypatch.setattr(server_job, "SOON", 0.0)
     for step in ("plan", "drain", "ack drain"):
         source.cdc(f"step {step} shop")
@@ -362,13 +378,30 @@ def test_a_task_whose_job_takes_longer_is_deferred_and_continues_with_its_result
     with pytest.raises(TaskDeferred) as deferred:
         merge.execute(context)
     assert (deferred.value.method_name, deferred.value.kwargs["good"]) == ("resume", [0])
-    merge.resume(context, ended_by(deferred.value.trigger), **deferred.value.kwargs)
+    assert context["ti"].pushed[SparkUiLink().xcom_key] == merge.spark_ui  # before the job has ended
+    again = MergeOperator(task_id="merge", source_file=str(source.file))
+    again.resume(context, ended_by(deferred.value.trigger), **deferred.value.kwargs)
+    assert again.spark_ui == merge.spark_ui
+    application = f"/api/v1/applications/{spark_server.client.status().application}"
+    parts = ("/environment/", "/SQL/", f"{application}/environment", f"{application}/sql?details=true")
+    shown = "".join(page(f"{again.spark_ui}{part}") for part in parts)
+    assert "spark.ui.enabled" in shown
+    for secret in (source.server.cdc_password, "t0ken"):
+        assert secret not in shown
     source.cdc("step ack lake shop")
     verify = VerifyOperator(task_id="verify", source_file=str(source.file))
     with pytest.raises(TaskDeferred) as deferred:
         verify.execute(context)
     found = verify.resume(context, ended_by(deferred.value.trigger), **deferred.value.kwargs)
     assert found[f"{source.database}.orders"]["rows"] == 3
+    backfill = BackfillOperator(task_id="backfill", source_file=str(source.file), into="copy")
+    with pytest.raises(TaskDeferred) as deferred:
+        backfill.execute({**context, "dag_run": SimpleNamespace(data_interval_start=None, data_interval_end=None)})
+    backfill.resume(context, ended_by(deferred.value.trigger), **deferred.value.kwargs)
+    lineage = backfill.get_openlineage_facets_on_complete(None)
+    assert [one.name.rpartition("/batches/")[2] for one in lineage.inputs] == [f"{source.database}.orders"]
+    assert [one.outputFacets["outputStatistics"].rowCount for one in lineage.outputs] == [3]
+    assert lineage.outputs[0].name.endswith(f"/{source.database}/orders__backfill")
 
 
 def test_a_task_that_is_tried_again_takes_up_the_job_of_its_last_try(

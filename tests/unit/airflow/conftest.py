@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 GOOD = """
-server: {host: db.example, user: cdc, password_env: CDC_TEST_PASSWORD}
+server: {{host: db.example, user: cdc, password_env: CDC_TEST_PASSWORD}}
 tables: ["shop.*"]
 schedule: "*/7 * * * *"
-store: {url: "file:///tmp/cdc-test/store"}
-lake: {catalog: lake, type: jdbc, uri: "jdbc:sqlite:/tmp/cdc-test/cat.db", warehouse: "file:///tmp/cdc-test/lake"}
-drain: {parallelism: 3}
+store: {{url: "file://{folder}/store"}}
+lake: {{catalog: lake, type: jdbc, uri: "jdbc:sqlite:{folder}/cat.db", warehouse: "file://{folder}/lake"}}
+drain: {{parallelism: 3}}
 """
 
 
@@ -20,5 +20,5 @@ def sources(tmp_path: Path) -> Path:
     folder = tmp_path / "sources"
     folder.mkdir()
     for name in ("shop", "stock"):
-        (folder / f"{name}.yaml").write_text(GOOD)
+        (folder / f"{name}.yaml").write_text(GOOD.format(folder=tmp_path))
     return folder

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cdc_airflow.lineage import read_tables, verified_to, written_tables
+from cdc_airflow.lineage.datasets import VerifiedTo, verified_to
+from cdc_airflow.lineage.merge import read_tables, written_tables
 from cdc_airflow.merge import MergeOperator, parent_properties
 from cdc_lib.config import load_source
 from cdc_lib.errors import ConfigError
@@ -28,6 +29,7 @@ from spark_jobs.job import with_spark_conf
 from tests.harness.batches import BIGINT, TEXT, BatchWriter, Row, table
 
 ORDERS = table("shop.orders", {"id": BIGINT, "item": TEXT})
+SHARD = TableName("shop", "orders_2")
 IDLE = table("shop.idle", {"id": BIGINT})
 LAKE_TABLE = "lake.shop.orders"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -64,11 +66,11 @@ def merged(tmp_path: Path) -> SimpleNamespace:
 def test_only_tables_with_changes_are_read_and_written(merged: SimpleNamespace):
     """With their columns: at the source those of the batches, in the lake with the order key."""
     (read,) = read_tables(merged.config, merged.cut, merged.batches)
-    assert (read.namespace, read.name) == ("mysql://db.example:3306", "shop.orders")
+    assert (read.dataset.namespace, read.dataset.name) == ("mysql://db.example:3306", "shop.orders")
     assert read.fields == (("id", "bigint"), ("item", "string"))
     (written,) = written_tables(merged.config, merged.cut, merged.batches)
-    assert (written.namespace, written.name) == ("s3://bucket", "lake/shop/orders")
-    assert (written.table, written.snapshot) == ("lake.shop.orders", 77)
+    assert (written.lake.dataset.namespace, written.lake.dataset.name) == ("s3://bucket", "lake/shop/orders")
+    assert (written.lake.table, written.snapshot) == ("lake.shop.orders", 77)
     assert written.fields[:2] == read.fields
     assert ("_binlog", "int") in written.fields
     assert written.bytes > 0
@@ -87,26 +89,27 @@ def compared(table: TableName, hours: int, *, drift: int = 0, clean_hours: int |
     return Verified("shop", table, LAKE_TABLE, 2, at, "", NOON + timedelta(hours=hours), 9, drift, 0, 0, 0, 0, **known)
 
 
-def test_a_lake_table_is_verified_as_far_as_the_weakest_of_its_source_tables(merged: SimpleNamespace):
+def known_of(*comparisons: Verified) -> VerifiedTo | None:
+    return verified_to(LAKE_TABLE, [ORDERS.name, SHARD], comparisons)
+
+
+def test_a_lake_table_is_verified_as_far_as_the_weakest_of_its_source_tables():
     """Two shards in one lake table: equal as far as both were; unknown if one was never compared."""
-    (written,) = written_tables(merged.config, merged.cut, merged.batches)
-    other = TableName("shop", "orders_2")
-    both = replace(written, sources=(ORDERS.name, other))
-    assert verified_to(both, [compared(ORDERS.name, 1)]) is None
-    known = verified_to(both, [compared(ORDERS.name, 5), compared(other, 3)])
+    assert known_of(compared(ORDERS.name, 1)) is None
+    known = known_of(compared(ORDERS.name, 5), compared(SHARD, 3))
     assert known is not None
     assert (known.clean, known.clean_at, known.clean_position) == (
         True,
         NOON + timedelta(hours=3),
         "2/binlog.000007:1003",
     )
-    drifts = verified_to(both, [compared(ORDERS.name, 5, drift=2, clean_hours=1), compared(other, 3)])
+    drifts = known_of(compared(ORDERS.name, 5, drift=2, clean_hours=1), compared(SHARD, 3))
     assert drifts is not None
     assert (drifts.clean, drifts.clean_position) == (False, "2/binlog.000007:1001")
-    never = verified_to(both, [compared(ORDERS.name, 5, drift=2), compared(other, 3)])
+    never = known_of(compared(ORDERS.name, 5, drift=2), compared(SHARD, 3))
     assert never is not None
     assert (never.clean_at, never.clean_position, never.compared_at) == (None, None, NOON + timedelta(hours=3))
-    assert verified_to(both, [replace(compared(ORDERS.name, 5), lake_table="lake.copy"), compared(other, 3)]) is None
+    assert known_of(replace(compared(ORDERS.name, 5), lake_table="lake.copy"), compared(SHARD, 3)) is None
 
 
 def test_the_operator_answers_the_provider(merged: SimpleNamespace):

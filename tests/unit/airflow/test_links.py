@@ -6,9 +6,11 @@ import pytest
 from airflow.sdk.types import TaskInstanceKey
 
 from cdc_airflow import links
-from cdc_airflow.links import CutLink, SourcePageLink, VerifyReportLink, WindowLink
+from cdc_airflow.backfill import BackfillOperator
+from cdc_airflow.links import CutLink, SourcePageLink, SparkUiLink, VerifyReportLink, WindowLink
 from cdc_airflow.merge import MergeOperator
 from cdc_airflow.operators import AckLakeOperator, DrainOperator, PlanOperator
+from cdc_airflow.server_job import ServerJob
 from cdc_airflow.verify import VerifyOperator
 
 KEY = TaskInstanceKey("cdc_shop", "drain", "run", 1, -1)
@@ -32,13 +34,31 @@ def test_a_link_leads_to_the_page_of_the_tasks_source(
 
 
 def test_the_operators_have_the_links_of_what_they_do():
-    """None has a link where there is no page."""
+    """None has a link to a page that is not there; those that may run on a Spark server have one to its Spark."""
     found = {kind: [type(one) for one in kind.operator_extra_links] for kind in (DrainOperator, MergeOperator)}
-    found |= {kind: [type(one) for one in kind.operator_extra_links] for kind in (AckLakeOperator, VerifyOperator)}
+    more = (AckLakeOperator, VerifyOperator, BackfillOperator)
+    found |= {kind: [type(one) for one in kind.operator_extra_links] for kind in more}
     page = (Path(links.__file__).parent / "page" / "__init__.py").is_file()
-    wanted = {DrainOperator: [WindowLink], MergeOperator: [CutLink], AckLakeOperator: [CutLink]}
-    wanted[VerifyOperator] = [VerifyReportLink]
-    assert found == (wanted if page else {kind: [] for kind in wanted})
+    of_page = {DrainOperator: [WindowLink], MergeOperator: [CutLink], AckLakeOperator: [CutLink]}
+    of_page |= {VerifyOperator: [VerifyReportLink], BackfillOperator: []}
+    of_spark = (MergeOperator, VerifyOperator, BackfillOperator)
+    assert found == {
+        kind: [*(links if page else []), *([SparkUiLink] if kind in of_spark else [])]
+        for kind, links in of_page.items()
+    }
+
+
+def test_the_link_to_spark_leads_where_the_server_says(sources: Path):
+    """A job in a process of the task has none, nor one on a server whose pages are switched off; that is no error."""
+    file = sources / "shop.yaml"
+    task = MergeOperator(task_id="merge", source_file=str(file))
+    link = SparkUiLink()
+    assert (link.name, link.get_link(task, ti_key=KEY)) == ("Spark UI", "")
+    file.write_text(file.read_text() + 'merge: {spark_server: {url: "http://127.0.0.1:1"}}\n')
+    task._job = ServerJob(str(file), "a", spark_ui=None)
+    assert link.get_link(task, ti_key=KEY) == ""
+    task._job = ServerJob(str(file), "a", spark_ui="http://spark.example:4040")
+    assert link.get_link(task, ti_key=KEY) == "http://spark.example:4040"
 
 
 def test_no_link_leads_to_a_page_that_is_not_there(monkeypatch: pytest.MonkeyPatch):

@@ -8,11 +8,14 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from cdc_airflow.factory import make_dags
+from cdc_airflow.hooks import CdcHook
 from cdc_airflow.spark_job import SparkJobOperator
 from cdc_airflow.verify import VerifyOperator
 from cdc_lib.model.position import Position
+from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report, TableReport
 from cdc_lib.store import documents
+from cdc_lib.store.verified import keep
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -63,6 +66,41 @@ def test_drift_fails_the_task_and_names_the_table(sources: Path, monkeypatch: py
         found = task.execute({})
         assert found["shop.orders"]["rows"] == 9
         assert found["shop.empty"] == {"not compared": "it is quarantined"}
+
+
+def test_openlineage_gets_what_was_compared_and_repaired(sources: Path, monkeypatch: pytest.MonkeyPatch):
+    """Also of a task that drift fails, by the provider's own classes; a table that was skipped is not among them."""
+    from openlineage.client.serde import Serde
+
+    position = Position("binlog.000001", 4)
+    wrong = TableReport(
+        TableName("shop", "orders"), "lake.shop.orders", source_rows=9, missing=2, repaired=3, position=position
+    )
+    equal = TableReport(TableName("shop", "items"), "lake.shop.items", source_rows=5, position=position)
+    skipped = TableReport(TableName("shop", "empty"), "lake.shop.empty", skipped="it is quarantined")
+    report = Report("shop", 2, position, "", AT, AT + timedelta(minutes=1), (wrong, equal, skipped))
+    monkeypatch.setattr(SparkJobOperator, "run_job", lambda *_, **__: documents.dump(report).decode())
+    monkeypatch.setenv("CDC_TEST_PASSWORD", "secret")
+    task = VerifyOperator(task_id="verify", source_file=str(scheduled(sources)))
+    assert task.get_openlineage_facets_on_complete(None) is None  # it has compared nothing
+    with pytest.raises(AirflowFailException):
+        task.execute({})
+    keep(CdcHook(task.source_file).lake_pipeline().store, report)  # as the job does
+    lineage = task.get_openlineage_facets_on_complete(None)
+    inputs = {one.name: Serde.to_dict(one) for one in lineage.inputs}
+    names = [name.removeprefix(str(sources.parent)).lstrip("/") for name in inputs]
+    assert names[:2] == ["shop.items", "shop.orders"]
+    items, orders = (Serde.to_dict(one) for one in lineage.inputs[2:])
+    assert items["facets"]["symlinks"]["identifiers"][0]["name"] == "lake.shop.items"
+    assert items["facets"]["cdc_verified"]["verifiedToPosition"] == "2/binlog.000001:4"
+    assert orders["facets"]["cdc_verified"]["clean"] is False
+    found = orders["inputFacets"]["cdc_comparison"]
+    assert (found["sourceRows"], found["missing"], found["repaired"]) == (9, 2, 3)
+    (repaired,) = map(Serde.to_dict, lineage.outputs)
+    assert repaired["name"] == orders["name"]
+    assert repaired["outputFacets"]["outputStatistics"]["rowCount"] == 3
+    run = Serde.to_dict(lineage.run_facets["cdc_comparison"])
+    assert (run["clean"], run["epoch"], run["position"]) == (False, 2, "binlog.000001:4")
 
 
 @pytest.mark.parametrize(("wrong", "asks"), [(0, False), (5, False), (6, True)])

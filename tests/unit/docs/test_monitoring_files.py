@@ -31,7 +31,7 @@ def known():
     """The labels of every metric, from the text that a source gives which has everything."""
     full = SourceFigures(
         "shop", 1.0, 1, 1, 1, 1, 1, 1.0, 1.0, 1, 1, 1.0, 1.0, MergeTotals(1, 1, 1, 1.0), 1.0, 1.0,
-        (TableFigures(TABLE, 1.0, quarantined=True),),
+        (("drain", 2),), (TableFigures(TABLE, 1.0, quarantined=True),),
         (LakeTableFigures(TABLE, "lake.shop.orders", RowCounts(1, 1, 1, 1), 1, 1.0, 1),),
     )  # fmt: skip
     families = text_string_to_metric_families(Exposition([full]).text())

@@ -30,6 +30,7 @@ FULL = SourceFigures(
     merged=MergeTotals(5, 9, 3, 20.5),
     drain_seconds=0.5,
     verify_interval_seconds=86400.0,
+    retries=(("drain", 3), ("merge", 0)),
     tables=(TableFigures(HOSTILE, 3.5, quarantined=True),),
     lake_tables=(LakeTableFigures(HOSTILE, f"lake.{HOSTILE}", RowCounts(4, 3, 2, 1), 99, 10.0, 0),),
 )
