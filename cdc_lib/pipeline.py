@@ -439,9 +439,12 @@ class Pipeline:
         waiting = len(moved.in_flight) + len(moved.in_flight_snapshots)
         waiting += len(moved.open_snapshots) if cursor.consumer == DRAIN else 0
         if moved == cursor and waiting:
+            what, hint = f"{waiting} units are in flight, and none has written its batch", "drain {} writes them"
+            if cursor.consumer == LAKE:
+                what, hint = "a merge is in flight, and it has not published its cut", "merge {} merges it"
             raise BatchNotDurable(
-                f"{waiting} units are in flight, and none has written its batch",
-                hint=f"cdc step drain {cursor.source} writes them; the cursor stays where it is.",
+                what,
+                hint=f"cdc step {hint.format(cursor.source)}; the cursor stays where it is.",
                 source=cursor.source,
                 consumer=cursor.consumer,
             )

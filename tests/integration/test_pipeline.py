@@ -95,7 +95,7 @@ def test_the_lake_is_acked_only_when_its_cut_exists(capture):
     assert plan is not None
     assert len(plan.batches) == 1
     before = cursor(capture, LAKE)
-    with pytest.raises(BatchNotDurable):
+    with pytest.raises(BatchNotDurable, match=r"has not published its cut .* cdc step merge"):
         capture.pipeline.ack_lake(by="test")
     assert cursor(capture, LAKE) == before
     assert capture.pipeline.plan_merge(by="other") == plan
