@@ -136,7 +136,7 @@ def test_a_lake_in_a_rest_catalog_is_merged_maintained_verified_and_read(
         assert source.verified()["clean"]
         assert json.loads(source.cdc(f"get shop {mysql_database}.orders 7 --json"))["renamed"] == "last"
         assert "changed" in source.cdc(f"get shop {mysql_database}.kept 1 --versions")
-        assert "the REST catalog" in source.cdc("doctor shop")
+        assert "the lake's catalog" in source.cdc("doctor shop --json")
 
 
 def test_the_error_of_a_job_is_that_of_the_command(source: Source) -> None:
