@@ -6,7 +6,7 @@ from cdc_lib.cli.context import open_pipeline
 from cdc_lib.cli.output import say
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import ConfigError
-from cdc_lib.verify.after_merge import check_changed_rows, said
+from cdc_lib.verify.after_merge import check_changed_rows, not_compared, said
 
 
 def compare_changed_rows(config: SourceConfig) -> None:
@@ -19,8 +19,8 @@ def compare_changed_rows(config: SourceConfig) -> None:
     try:
         pipeline = open_pipeline(config)
     except ConfigError as error:
-        say(f"the rows that this merge changed were not compared with the source: {error.message}", style="yellow")
+        say(not_compared(error.message), style="yellow")
         return
     after = check_changed_rows(config, pipeline.credentials, pipeline.store, pipeline.cursors)
-    for is_warning, line in said(after) if after is not None else ():
+    for is_warning, line in said(after):
         say(line, style="red" if is_warning else "")

@@ -142,9 +142,10 @@ class AfterMerge:
     not_checked: str
     tables: tuple[ChangedRows, ...]
 
-    def of(self, table: TableName, lake_table: str) -> ChangedRows | None:
-        """Return the last comparison of a table; None before the first."""
-        return next((one for one in self.tables if (one.table, one.lake_table) == (table, lake_table)), None)
+    @property
+    def by_table(self) -> dict[tuple[TableName, str], ChangedRows]:
+        """The same by source table and lake table."""
+        return {(one.table, one.lake_table): one for one in self.tables}
 
 
 def unresolved(

@@ -232,6 +232,7 @@ def findings_of(
     Raises:
         SourceError: the server cannot be reached.
     """
+    cut = last_cut(store, config.source)
     connection = connect(config.server, credentials)
     try:
         facts = read_facts(connection, config.server)
@@ -245,7 +246,7 @@ def findings_of(
         shaped += cascade_findings(config, cascades_of(connection, facts, tables))
         shaped += collisions(config, tables)
         shaped += shape_findings(config, shape_of(config, credentials), reader, tables)
-        shaped += mode_findings(config, reader, tables, last_cut(store, config.source))
+        shaped += mode_findings(config, reader, tables, cut)
     finally:
         connection.close()
     if tables:
@@ -266,9 +267,7 @@ def findings_of(
         for one in open_commits(store, config.source, drain)
     ]
     verified = last_verified(store, config.source)
-    changed = changed_row_findings(
-        config.source, last_after_merge(store, config.source), verified, last_cut(store, config.source)
-    )
+    changed = changed_row_findings(config.source, last_after_merge(store, config.source), verified, cut)
     return [*findings, *forecast, *shaped, *quarantine_findings(drain), *missing, *stopped, *changed, *foreign]
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from cdc_lib.merge.answers import OpenQuestion
-from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
+from cdc_lib.model.changed_rows import ChangedRows
 from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_mode import Mode
@@ -75,7 +75,8 @@ def table_rows(held: Holdings) -> list[TableRow]:
     there = {one.table for one in cuts}
     rows += [TableRow(name, "", state, note=note) for name, (state, note) in notes.items() if name not in there]
     if held.after_merge is not None:
-        rows = [_with_changed(row, held.after_merge) for row in rows]
+        merged = held.after_merge.by_table
+        rows = [_with_changed(row, merged.get((row.table, row.lake_table))) for row in rows]
     asked = {one.question.table: one for one in held.questions}
     rows = [replace(row, question=asked.get(row.table)) if row.table in asked else row for row in rows]
     return sorted(rows, key=lambda row: (row.table, row.lake_table))
@@ -100,8 +101,7 @@ def _row(
     )  # fmt: skip
 
 
-def _with_changed(row: TableRow, after: AfterMerge) -> TableRow:
-    one = after.of(row.table, row.lake_table)
+def _with_changed(row: TableRow, one: ChangedRows | None) -> TableRow:
     return row if one is None else replace(row, changed=one, changed_wrong=len(one.unresolved(row.verified)))
 
 

@@ -56,12 +56,6 @@ def note_announcement(store: ObjectStore, source: str, begun: Announcement) -> N
 def _changed(store: ObjectStore, source: str, change: Callable[[AnnouncedDays | None], AnnouncedDays]) -> AnnouncedDays:
     key = layout.sealed_days_key(source)
     for _ in range(_ATTEMPTS):
-        stored = store.get(key)
-        known = documents.load(AnnouncedDays, stored.data, key) if stored is not None else None
-        new = change(known)
-        if new == known:
-            return new
-        written = documents.dump(new)
-        if store.put_if_absent(key, written) if stored is None else store.put_if_match(key, written, stored.etag):
+        if (new := documents.changed(AnnouncedDays, store, key, change)) is not None:
             return new
     raise StoreUnavailable("the announced days are written by several tasks at once", hint="Try again.", key=key)

@@ -6,6 +6,7 @@ an ignored field could be the one that prevents a conflict of two tasks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -114,6 +115,31 @@ def find(kind: type[T], store: ObjectStore, key: str) -> T | None:
     """
     stored = store.get(key)
     return None if stored is None else load(kind, stored.data, key)
+
+
+def changed(kind: type[T], store: ObjectStore, key: str, change: Callable[[T | None], T]) -> T | None:
+    """Replace the document under a key by what a change makes of it, unless another task writes it meanwhile.
+
+    Args:
+        kind: its class.
+        store: holds it.
+        key: of the document.
+        change: returns the new document; gets None if there is none. If the new one equals the old one, nothing is written.
+
+    Returns:
+        The new document; None if another task was faster.
+
+    Raises:
+        CorruptBatch: as in :func:`load`.
+    """
+    stored = store.get(key)
+    old = load(kind, stored.data, key) if stored is not None else None
+    new = change(old)
+    if new == old:
+        return new
+    data = dump(new)
+    written = store.put_if_absent(key, data) if stored is None else store.put_if_match(key, data, stored.etag)
+    return new if written else None
 
 
 def to_plain(model: Document) -> dict[str, Any]:

@@ -34,14 +34,9 @@ def task_retries(store: ObjectStore, source: str) -> TaskRetries | None:
 
 def note_retry(store: ObjectStore, source: str, task: str) -> None:
     """Count one more try of a task; none is lost when several tasks count at the same time."""
-    key = layout.task_retries_key(source)
-    while True:
-        found = store.get(key)
-        if found is None:
-            first = TaskRetries(source, {}).with_another(task)
-            if store.put_if_absent(key, documents.dump(first)):
-                return
-            continue
-        more = documents.load(TaskRetries, found.data, key).with_another(task)
-        if store.put_if_match(key, documents.dump(more), found.etag) is not None:
-            return
+
+    def counted(known: TaskRetries | None) -> TaskRetries:
+        return (known or TaskRetries(source, {})).with_another(task)
+
+    while documents.changed(TaskRetries, store, layout.task_retries_key(source), counted) is None:
+        pass

@@ -32,8 +32,8 @@ def check_changed_rows(
 ) -> AfterMerge | None:
     """Compare the rows that the merge in flight changed with the source, as ``verify.after_merge`` says.
 
-    Call it after the merge and before its ack. The merge is complete by then: whatever goes wrong here is kept in the result as
-    the reason why nothing was compared.
+    Call it after the merge and before its ack. The merge is complete by then: an error here is kept in the result as the reason why
+    nothing was compared.
 
     Args:
         config: the source.
@@ -86,14 +86,21 @@ def _not_checked(config: SourceConfig, store: ObjectStore, cursors: CursorStore,
     return after
 
 
-def said(after: AfterMerge) -> Iterator[tuple[bool, str]]:
+def not_compared(why: str) -> str:
+    """Return the line that says why nothing was compared."""
+    return f"the rows that this merge changed were not compared with the source: {why}"
+
+
+def said(after: AfterMerge | None) -> Iterator[tuple[bool, str]]:
     """Yield what a comparison found, in lines, each with whether it is a warning.
 
     Args:
-        after: what was found after the last merge.
+        after: what was found after the last merge; None if there was nothing to compare.
     """
+    if after is None:
+        return
     if after.not_checked:
-        yield True, f"the rows that this merge changed were not compared with the source: {after.not_checked}"
+        yield True, not_compared(after.not_checked)
         return
     for one in after.tables:
         if one.merge_id == after.merge_id:

@@ -52,7 +52,7 @@ def subject_at(
 
 
 def indistinct_rows(source: str, lake: LakeMerge, routed: RoutedTable) -> str:
-    """Return why the rows of a source table cannot be told from others in its lake table; empty if they can.
+    """Return why the rows of a source table cannot be distinguished from others in its lake table; empty if they can.
 
     Args:
         source: name of the source.

@@ -57,19 +57,19 @@ class MergeOperator(SparkJobOperator):
     def _compare(self, hook: CdcHook) -> None:
         """Compare rows that the merge changed with the source, and log what was found."""
         from cdc_airflow.connections import store_keys_of
-        from cdc_lib.verify.after_merge import check_changed_rows, said
+        from cdc_lib.verify.after_merge import check_changed_rows, not_compared, said
 
         if not hook.config.verify.after_merge:
             return
         try:
             pipeline = hook.pipeline()
         except CdcError as error:
-            self.log.warning("the rows that this merge changed were not compared with the source: %s", error.message)
+            self.log.warning("%s", not_compared(error.message))
             return
         after = check_changed_rows(
             hook.config, pipeline.credentials, pipeline.store, pipeline.cursors, store_keys_of(hook.config)
         )
-        for is_warning, line in said(after) if after is not None else ():
+        for is_warning, line in said(after):
             self.log.log(logging.WARNING if is_warning else logging.INFO, "%s", line)
 
     def get_openlineage_facets_on_complete(self, ti: Any) -> Any:  # noqa: ARG002 - OpenLineage's signature

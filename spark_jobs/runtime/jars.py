@@ -24,7 +24,7 @@ from cdc_lib.errors import ConfigError
 
 LOCK_FILE = Path(__file__).with_name("jars.lock")
 
-# The command line of Ivy knows no classifiers. An artifact named here is a jar whatever type its module declares, such as bundle.
+# The command line of Ivy knows no classifiers. An artifact named here is a jar, also if its module declares another type, such as bundle.
 _WANTED = """\
 <ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="lakecdc" module="jar"/>

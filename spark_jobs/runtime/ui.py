@@ -8,7 +8,7 @@ from pyspark import SparkContext
 def ui_address(context: SparkContext) -> str | None:
     """Return the address under which people reach the pages of a Spark application; None where they are switched off.
 
-    Behind the proxy of a master (``spark.ui.reverseProxy``) it is the proxy's, where ``spark.ui.reverseProxyUrl`` says it.
+    Where a master is the proxy (``spark.ui.reverseProxy``), it is the address of ``spark.ui.reverseProxyUrl``, if that is set.
     """
     own = context.uiWebUrl
     if not own:

@@ -81,9 +81,7 @@ class Compared:
         after = self.merge_and_check(**settings)
         assert after is not None
         assert after.not_checked == ""
-        found = after.of(TableName(self.database, name), f"lake.{self.database}.{name}")
-        assert found is not None
-        return found
+        return after.by_table[TableName(self.database, name), f"lake.{self.database}.{name}"]
 
     def unlogged(self, *statements: str) -> None:
         """Change the source without writing to the binlog."""

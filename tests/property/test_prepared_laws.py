@@ -248,7 +248,7 @@ FORGOTTEN = (
 
 @given(CUTS, st.integers(1, 4))
 def test_a_commit_after_a_rollback_that_the_server_forgot_brings_the_rows(places, together):
-    """Whatever windows and merges they are in: what no cursor carries is found in earlier windows."""
+    """In any windows and merges: what no cursor carries is found in earlier windows."""
     windows = cut(History(FORGOTTEN, (), ()), places)
     opened, found = (), []
     for first in range(0, len(windows), together):

@@ -99,8 +99,9 @@ class _Cuts:
         for key in self._keys[first:]:
             if key not in self._read:
                 self._read[key] = documents.find(Cut, self._store, key)
-            cut = self._read[key]
-            for table in cut.tables if cut is not None else ():
-                if cut is not None and table.lake_table == self._lake_table:
+            if (cut := self._read[key]) is None:
+                continue
+            for table in cut.tables:
+                if table.lake_table == self._lake_table:
                     return cut.merge_id, cut.at, table.lake_snapshot
         return "", None, None

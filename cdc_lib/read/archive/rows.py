@@ -1,4 +1,4 @@
-"""KeyChanges of one key in files of batches: their key columns are searched, and the other columns are decoded where the key is.
+"""Changes of one key in files of batches: their key columns are searched, and the other columns are decoded where the key is.
 
 Batch files have no statistics and one page for each row group, so the key columns are read completely; they are kept in memory.
 """
@@ -94,7 +94,7 @@ class VersionShape:
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges:
-    """KeyChanges of one key.
+    """Changes of one key.
 
     Args:
         rows: in the shape of versions.

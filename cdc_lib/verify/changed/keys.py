@@ -18,7 +18,7 @@ from cdc_lib.model.xa_settlement import XaCommit
 from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.rows import REPLACED
 from cdc_lib.store import layout
-from cdc_lib.store.batch_rows import committed, parquet_file
+from cdc_lib.store.batch_rows import committed, read_columns
 from cdc_lib.verify.canonical_text import Cell
 from cdc_lib.verify.changed.cell_text import texts_of
 from cdc_lib.verify.changed.sample import chosen_files, chosen_keys
@@ -62,13 +62,13 @@ class ChangedKeys:
 
 @dataclass(frozen=True, slots=True)
 class _KeyFile:
-    """One file of the table: of a batch, or of prepared rows that a batch commits."""
+    """One file of the table: of a batch, or of prepared rows some of which a batch commits."""
 
     batch: int
     key: str
     file: DataFile
     names: tuple[str, ...]
-    commit: XaCommit | None = None
+    commits: tuple[XaCommit, ...] = ()
 
 
 def changed_keys(
@@ -148,22 +148,23 @@ def _files(table: TableName, batches: Sequence[StoredBatch]) -> Iterator[_KeyFil
             if file.table == table:
                 names = batch.manifest.schemas[file.schema_id].primary_key
                 yield _KeyFile(number, layout.beside(batch.key, file.path), file, names)
-        for commit, held in batch.commits:
+        holding = {held.key: held for _, held in batch.commits}
+        for key, held in holding.items():
+            commits = tuple(commit for commit, _ in batch.commits if commit.manifest == key)
             for file in held.manifest.prepared_files:
                 if file.table == table:
                     names = held.manifest.schemas[file.schema_id].primary_key
-                    yield _KeyFile(number, layout.beside(held.key, file.path), file, names, commit)
+                    yield _KeyFile(number, layout.beside(key, file.path), file, names, commits)
 
 
 def _keys(store: ObjectStore, one: _KeyFile, parts: int) -> pa.Table:
     """Return the keys of a file, under the numbers of their parts: a part may have been renamed since."""
     if len(one.names) != parts:
         raise _other_key(one.file.table)
-    more = CHANGE_COLUMNS if one.commit is not None else ()
-    with parquet_file(store, one.key) as parquet:
-        rows = parquet.read(columns=[*one.names, *more])
-    if one.commit is not None:
-        rows = committed(rows, [one.commit])
+    more = CHANGE_COLUMNS if one.commits else ()
+    rows = pa.concat_tables(read_columns(store, one.key, one.file, [*one.names, *more]).values())
+    if one.commits:
+        rows = committed(rows, one.commits)
     columns = [_plain_zero(rows.column(name)) for name in one.names]
     batch = pa.repeat(pa.scalar(one.batch, pa.int32()), rows.num_rows)
     return pa.table([*columns, batch], names=[*map(str, range(parts)), _BATCH])

@@ -7,7 +7,7 @@ Nothing but that document is written. The source is read in one read-only sessio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -23,6 +23,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.lake_table import LakeTable, Marker
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 from cdc_lib.model.position import Point
+from cdc_lib.model.table_name import TableName
 from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.read_only_session import answer, reading
@@ -61,17 +62,13 @@ class _AskedRow:
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """The merge in flight, with its cut."""
+    """The merge in flight, with its cut, and the last comparison of each pair of source table and lake table before it."""
 
     plan: MergePlan
     cut: Cut
     drain: Cursor
     batches: Sequence[StoredBatch]
-    before: AfterMerge | None
-
-    def earlier(self, table: TableCut) -> ChangedRows | None:
-        """Return the last comparison of a table."""
-        return self.before.of(table.table, table.lake_table) if self.before is not None else None
+    earlier: Mapping[tuple[TableName, str], ChangedRows]
 
 
 def compare_changed_rows(
@@ -97,10 +94,10 @@ def compare_changed_rows(
     if cut is None:
         return None
     drain = required_cursor(cursors, config.source, DRAIN)
-    merge = _Merge(plan, cut, drain, load_plan(store, plan), last_after_merge(store, config.source))
+    before = last_after_merge(store, config.source)
+    merge = _Merge(plan, cut, drain, load_plan(store, plan), before.by_table if before is not None else {})
     found = _MergedTables(config, credentials, store, merge).tables(keys)
-    known = {(one.table, one.lake_table): one for one in merge.before.tables} if merge.before is not None else {}
-    known |= {(one.table, one.lake_table): one for one in found}
+    known = {**merge.earlier, **{(one.table, one.lake_table): one for one in found}}
     there = {(one.table, one.lake_table) for one in cut.tables}
     tables = tuple(one for pair, one in sorted(known.items()) if pair in there)
     after = AfterMerge(config.source, plan.merge_id, datetime.now(UTC), "", tables)
@@ -119,7 +116,8 @@ class _MergedTables:
 
     def tables(self, keys: StoreKeys | None) -> list[ChangedRows]:
         """Return what was found in each table that has rows to compare."""
-        chosen = {(one.table, one.lake_table): one for one in self.merge.cut.tables if self._has_rows(one)}
+        changed = set(tables_of(self.merge.batches))
+        chosen = {(one.table, one.lake_table): one for one in self.merge.cut.tables if self._has_rows(one, changed)}
         if not chosen:
             return []
         config = self.config.at(*address_of(self.config, self.merge.drain))
@@ -144,12 +142,12 @@ class _MergedTables:
         finally:
             lake_rows.catalog.close()
 
-    def _has_rows(self, one: TableCut) -> bool:
-        """Whether the merge has rows of a table, or an earlier one left some open."""
+    def _has_rows(self, one: TableCut, changed: Collection[TableName]) -> bool:
+        """Whether a table is among those that the merge changed, or an earlier merge left rows of it open."""
         if not self.config.verify.names(*one.table.pair):
             return False
-        earlier = self.merge.earlier(one)
-        return one.table in tables_of(self.merge.batches) or (earlier is not None and bool(earlier.open_rows))
+        earlier = self.merge.earlier.get((one.table, one.lake_table))
+        return one.table in changed or (earlier is not None and bool(earlier.open_rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +168,7 @@ class _Tables:
         Raises:
             SourceError: the source cannot be read.
         """
-        whole, earlier = self.merge.cut, self.merge.earlier(cut)
+        whole, earlier = self.merge.cut, self.merge.earlier.get((cut.table, cut.lake_table))
         empty = ChangedRows(
             cut.table, cut.lake_table, whole.merge_id, whole.epoch, whole.position, whole.gtid_set, datetime.now(UTC)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import attr
@@ -145,7 +146,7 @@ def merge_lineage(
         epoch=cut.epoch,
         position=str(cut.position),
         publishedAt=cut.at.isoformat(),
-        eventTime=cut.event_time.isoformat() if cut.event_time is not None else None,
+        eventTime=_iso(cut.event_time),
     )
     return OperatorLineage(
         inputs=[_read(one) for one in read_tables(config, cut, batches)],
@@ -281,8 +282,8 @@ def _window(manifest: Manifest, window: Window) -> WindowRunFacet:
         gtidSet=manifest.gtid_set,
         transactions=manifest.transactions,
         events=manifest.events,
-        firstTime=manifest.first_time.isoformat() if manifest.first_time is not None else None,
-        lastTime=manifest.last_time.isoformat() if manifest.last_time is not None else None,
+        firstTime=_iso(manifest.first_time),
+        lastTime=_iso(manifest.last_time),
     )
 
 
@@ -311,10 +312,14 @@ def _verified(known: VerifiedTo | None) -> dict[str, DatasetFacet]:
     facet = VerifiedDatasetFacet(
         clean=known.clean,
         comparedAt=known.compared_at.isoformat(),
-        verifiedToTime=known.clean_at.isoformat() if known.clean_at is not None else None,
+        verifiedToTime=_iso(known.clean_at),
         verifiedToPosition=known.clean_position,
     )
     return {"cdc_verified": facet}
+
+
+def _iso(time: datetime | None) -> str | None:
+    return time.isoformat() if time is not None else None
 
 
 def _symlinks(lake: LakeDataset) -> SymlinksDatasetFacet:

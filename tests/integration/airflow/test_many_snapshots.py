@@ -79,9 +79,9 @@ def test_many_snapshots_are_shared_out_and_every_table_is_read(capture, work):
         rows += result["rows"]
         returned.append(result)
         assert context["unit_title"].startswith(f"snapshots of {len(unit['ids'])} tables, {capture.database}.t0")
-        told = Serde.to_dict(context["lineage"].run_facets["cdc_snapshots"])["snapshots"]
-        assert [(one["chunks"], one["complete"]) for one in told] == [(1, True)] * len(unit["ids"])
-        assert {one.name for one in context["lineage"].inputs} == {one["table"] for one in told}
+        snapshots = Serde.to_dict(context["lineage"].run_facets["cdc_snapshots"])["snapshots"]
+        assert [(one["chunks"], one["complete"]) for one in snapshots] == [(1, True)] * len(unit["ids"])
+        assert {one.name for one in context["lineage"].inputs} == {one["table"] for one in snapshots}
     assert rows == TABLES
     again, _ = work(DrainOperator, unit=mapped[0])
     assert again["batches"] == 0

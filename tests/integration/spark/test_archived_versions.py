@@ -165,8 +165,8 @@ def test_versions_are_what_was_written_in_order(shop):
             assert [one[:2] for one in versions(left)][: len(known)] == [one[:2] for one in parts.expected(key)][
                 : len(known)
             ]
-            stands = [(None, parts.rows[key], None)] if key in parts.rows and not known else []
-            assert versions(left)[len(known) :] == stands
+            of_lake = [(None, parts.rows[key], None)] if key in parts.rows and not known else []
+            assert versions(left)[len(known) :] == of_lake
         assert versions(reader.archived_versions(("still", 1))) == [(None, {"v": 1, "t": "x"}, None)]
         assert found["a", 1].complete_from < left.complete_from
         assert left.why == "earlier batches are not stored"

@@ -39,7 +39,7 @@ def test_a_scheduler_imports_what_tasks_need(tmp_path: Path):
 
 
 def test_a_dag_processor_imports_what_dag_files_need_and_nothing_heavy(tmp_path: Path):
-    """It reads each file in a fork of itself, whatever the executor is."""
+    """It reads each file in a fork of itself, with any executor."""
     assert imported(tmp_path, DAG_PROCESSOR, CORE__EXECUTOR="CeleryExecutor") == ["cdc_airflow.factory"]
 
 
