@@ -14,13 +14,7 @@ from airflow.sdk import conf
 
 log = logging.getLogger(__name__)
 
-OF_TASKS = (
-    "cdc_airflow.operators",
-    "cdc_airflow.merge",
-    "cdc_airflow.backfill",
-    "cdc_airflow.verify",
-    "cdc_lib.pipeline",
-)
+OF_TASKS = ("cdc_airflow.operators", "cdc_lib.pipeline")
 """What costs the most: numba, numpy, pyarrow and the decoder, about one CPU second for each task."""
 
 OF_DAG_FILES = ("cdc_airflow.factory",)

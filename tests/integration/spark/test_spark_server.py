@@ -17,11 +17,11 @@ import yaml
 from airflow.sdk.exceptions import TaskDeferred
 
 from cdc_airflow import server_job
-from cdc_airflow.backfill import BackfillOperator
 from cdc_airflow.links import SparkUiLink
-from cdc_airflow.merge import MergeOperator
+from cdc_airflow.operators.backfill import BackfillOperator
+from cdc_airflow.operators.merge import MergeOperator
+from cdc_airflow.operators.verify import VerifyOperator
 from cdc_airflow.server_job import SparkJobTrigger
-from cdc_airflow.verify import VerifyOperator
 from cdc_lib.config import load_source
 from cdc_lib.config.work import SparkServerConfig
 from cdc_lib.doctor import visit

@@ -11,7 +11,7 @@ import pytest
 
 from cdc_airflow.lineage.datasets import VerifiedTo, verified_to
 from cdc_airflow.lineage.merge import read_tables, written_tables
-from cdc_airflow.merge import MergeOperator, parent_properties
+from cdc_airflow.operators.merge import MergeOperator, parent_properties
 from cdc_lib.config import load_source
 from cdc_lib.errors import ConfigError
 from cdc_lib.merge.cut import make_cut

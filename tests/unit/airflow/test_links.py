@@ -6,12 +6,12 @@ import pytest
 from airflow.sdk.types import TaskInstanceKey
 
 from cdc_airflow import links
-from cdc_airflow.backfill import BackfillOperator
 from cdc_airflow.links import CutLink, SourcePageLink, SparkUiLink, VerifyReportLink, WindowLink
-from cdc_airflow.merge import MergeOperator
 from cdc_airflow.operators import AckLakeOperator, DrainOperator, PlanOperator
+from cdc_airflow.operators.backfill import BackfillOperator
+from cdc_airflow.operators.merge import MergeOperator
+from cdc_airflow.operators.verify import VerifyOperator
 from cdc_airflow.server_job import ServerJob
-from cdc_airflow.verify import VerifyOperator
 
 KEY = TaskInstanceKey("cdc_shop", "drain", "run", 1, -1)
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc_airflow.factory import MAINTENANCE, make_dags, make_maintenance
-from cdc_airflow.maintenance import CollectOperator
+from cdc_airflow.dag_ids import MAINTENANCE
+from cdc_airflow.factory import make_dags, make_maintenance
+from cdc_airflow.operators.maintenance import CollectOperator
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore

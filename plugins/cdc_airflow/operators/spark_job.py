@@ -14,7 +14,7 @@ from cdc_airflow.errors import errors_first
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.job import Job
 from cdc_airflow.links import SparkUiLink
-from cdc_airflow.operators import CdcOperator
+from cdc_airflow.operators.base import CdcOperator
 from cdc_airflow.server_job import ServerJob, SparkJobTrigger
 from cdc_lib.errors import CdcError, ConfigError, MergeError, load_error
 
