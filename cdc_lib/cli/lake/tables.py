@@ -11,7 +11,7 @@ from cdc_lib.store.cuts import last_cut
 
 
 def tables(context: typer.Context, source: SourceName, as_json: AsJson = False) -> None:
-    """List the lake tables of a source, with mode, key and number of rows.
+    """List the lake tables of a source, with mode, key, number of rows and files, and what waits for maintenance.
 
     The tables are those of the last cut. The number of rows comes from the metadata of the table; it is ? where these do not
     have it.
@@ -32,10 +32,18 @@ def tables(context: typer.Context, source: SourceName, as_json: AsJson = False) 
         print_json(found)
         return
     rows = (
-        (one.lake_table, ", ".join(one.tables), one.mode, ", ".join(one.key) or "none", _count(one.rows))
+        (
+            one.lake_table,
+            ", ".join(one.tables),
+            one.mode,
+            ", ".join(one.key) or "none",
+            _count(one.rows),
+            f"{one.files:,}",
+            one.waits_for,
+        )
         for one in found
     )
-    table(("lake table", "source tables", "mode", "key", "rows"), rows)
+    table(("lake table", "source tables", "mode", "key", "rows", "files", "waits for maintenance"), rows)
 
 
 def _count(rows: int | None) -> str:
