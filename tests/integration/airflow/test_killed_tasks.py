@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -108,7 +109,7 @@ def test_killing_the_task_of_a_merge_ends_its_spark_and_the_retry_finishes(
 ):
     """Spark must end with its task, so that no two merges run at once."""
     before = proxied.state_hashes()
-    proxied.write(merge=OWN_JAVA)
+    proxied.write(merge={**OWN_JAVA, "application_url": "http://spark.example/{id}/"})
     run_id = station.trigger(proxied.dag)
 
     def job() -> psutil.Process | None:
@@ -127,6 +128,8 @@ def test_killing_the_task_of_a_merge_ends_its_spark_and_the_retry_finishes(
     task.kill()
     merge.wait(180)
     finished(station, proxied, run_id, "merge", before)
+    buttons = station.get(f"/dags/{proxied.dag}/dagRuns/{run_id}/taskInstances/merge/links")["extra_links"]
+    assert re.fullmatch(r"http://spark\.example/local-\d+/", buttons["Spark UI"])
 
 
 @pytest.mark.slow
