@@ -114,6 +114,7 @@ def test_the_navigation_leads_to_the_list_and_from_there_to_a_source(viewer: Pag
     picture(viewer, "cdc-sources")
     viewer.get_by_role("link", name="shop", exact=True).click()
     expect(viewer.get_by_role("heading", name="shop", exact=True)).to_be_visible(timeout=SLOW)
+    expect(viewer.get_by_text("drained in about 2 min")).to_be_visible()
     for title in ("The last day", "Windows", "Tables", "Cuts", "Moves of the cursor", "Epochs"):
         expect(viewer.get_by_role("heading", name=title, exact=True)).to_be_visible()
     expect(viewer.get_by_role("region", name="Cuts, latest first")).to_contain_text("binlog.000001:58004", timeout=SLOW)

@@ -110,6 +110,7 @@ const duration = (seconds) => {
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
   return seconds < 172_800 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86_400).toFixed(1)} d`;
 };
+const LONG = 60; // seconds of work from which on a backlog is named
 const ago = (time) => (time ? `${duration(Math.max(0, (Date.now() - new Date(time)) / 1000))} ago` : "never");
 const clock = (time) => (time ? `${new Date(time).toISOString().slice(0, 19).replace("T", " ")} UTC` : "–");
 const rate = (value) => (value === null || value === undefined ? "–" : `${value < 10 ? value.toFixed(1) : number(Math.round(value))} rows/s`);
@@ -661,7 +662,8 @@ const Source = ({ dagId, back }) => {
       below,
       h(Findings, { data }),
       h(SimpleGrid, { as: "dl", columns: { base: 2, md: 3 }, gap: 3, mt: 3 },
-        h(Fact, { name: "Lag", hint: "Age of the oldest change that is not in the lake, as far as the store tells" }, duration(data.lag_seconds), data.lag_bytes === null ? "" : `, ${bytes(data.lag_bytes)}`),
+        h(Fact, { name: "Lag", hint: "Age of the oldest change that is not in the lake, as far as the store tells" }, duration(data.lag_seconds), data.lag_bytes === null ? "" : `, ${bytes(data.lag_bytes)}`,
+          data.catch_up_seconds >= LONG ? h(Quiet, { title: "Until all of the binlog is drained, at the rate of the last backlog" }, `drained in about ${duration(data.catch_up_seconds)}`) : null),
         h(Fact, { name: "Binlog kept for", hint: `Until the server may purge what is drained next, as a plan saw ${ago(data.server_seen_at)}` }, h(Retention, { seconds: data.retention_left_seconds })),
         h(Fact, { name: "Throughput of the last merges" }, rate(data.rows_per_second)),
         h(Fact, { name: "Last cut" }, h(Time, { at: data.cut_at })),

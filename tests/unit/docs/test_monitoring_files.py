@@ -30,7 +30,7 @@ TABLE = TableName("shop", "orders")
 def known():
     """The labels of every metric, from the text that a source gives which has everything."""
     full = SourceFigures(
-        "shop", 1.0, 1, 1, 1, 1, 1, 1.0, 1.0, 1, 1, 1.0, 1.0, MergeTotals(1, 1, 1, 1.0), 1.0, 1.0,
+        "shop", 1.0, 1, 1.0, 1, 1, 1, 1, 1.0, 1.0, 1, 1, 1.0, 1.0, MergeTotals(1, 1, 1, 1.0), 1.0, 1.0,
         (("drain", 2),), (TableFigures(TABLE, 1.0, quarantined=True),),
         (LakeTableFigures(TABLE, "lake.shop.orders", RowCounts(1, 1, 1, 1), 1, 1.0, 1),),
     )  # fmt: skip
