@@ -104,6 +104,31 @@ def test_a_drain_whose_process_is_killed_is_finished_by_its_retry(
     finished(station, proxied, run_id, "drain", before)
 
 
+@pytest.mark.slow
+def test_marking_a_drain_that_runs_ends_it_and_the_next_run_reads_the_same_window(
+    station: AirflowStandalone, proxied: AirflowSource, proxy: TcpProxy
+):
+    """Marked success it has no batch, so that the ack stops at its window; marked failed it fails its run."""
+    before = proxied.state_hashes()
+    for state in ("success", "failed"):
+        proxy.stalled.clear()
+        proxy.stall_after = STALL_AFTER
+        run_id = station.trigger(proxied.dag)
+        process = drain_in_progress(station, proxied, run_id, proxy)
+        (drain,) = (
+            t for t in station.tasks(proxied.dag, run_id) if t["task_id"] == "drain" and t["state"] == "running"
+        )
+        path = f"/api/v2/dags/{proxied.dag}/dagRuns/{run_id}/taskInstances/drain/{drain['map_index']}"
+        station.request("PATCH", path, {"new_state": state})
+        process.wait(180)
+        assert station.wait_for_run(proxied.dag, run_id)["state"] == state
+        assert proxied.state_hashes() == before
+    proxy.stall_after = None
+    run_id = station.trigger(proxied.dag)
+    assert station.wait_for_run(proxied.dag, run_id)["state"] == "success"
+    assert proxied.differences() == []
+
+
 def test_killing_the_task_of_a_merge_ends_its_spark_and_the_retry_finishes(
     station: AirflowStandalone, proxied: AirflowSource
 ):
