@@ -139,11 +139,17 @@ const Shown = ({ answer, children, empty, waiting = "Loading …" }) => {
     empty ? h(Quiet, { py: 4 }, empty) : children(answer.data));
 };
 
+/* What the address names: a part of the page, and perhaps one item of it. */
+const anchor = () => {
+  const [part, item] = globalThis.location.hash.slice(1).split("=");
+  return { part, item: item ? named(item) : null };
+};
+
 /* Scrolls to a part of the page that the address names, and again while the parts above it grow, until somebody scrolls. */
 const useAnchor = (part) => {
   const place = useRef(null);
   useEffect(() => {
-    if (!part || globalThis.location.hash !== `#${part}`) return undefined;
+    if (!part || anchor().part !== part) return undefined;
     const go = () => place.current && place.current.scrollIntoView({ block: "start" });
     const timers = [0, 300, 1000, 2500].map((after) => setTimeout(go, after));
     const stop = () => timers.forEach(clearTimeout);
@@ -320,7 +326,13 @@ const Pictures = ({ dagId }) => {
 /* --- one source ------------------------------------------------------------------------------------------------------- */
 
 const Windows = ({ dagId }) => {
-  const [picked, setPicked] = useState(null);
+  const asked = () => (anchor().part === "windows" ? anchor().item : null);
+  const [picked, setPicked] = useState(asked);
+  useEffect(() => {
+    const follow = () => setPicked(asked());
+    globalThis.addEventListener("hashchange", follow);
+    return () => globalThis.removeEventListener("hashchange", follow);
+  }, []);
   const [offset, setOffset] = useState(0);
   const answer = useAnswer(address(sourcePath(dagId, "windows")));
   const empty = answer.data && !answer.data.total && "No window was planned yet. The first run plans one.";
@@ -339,6 +351,7 @@ const Windows = ({ dagId }) => {
             style: { width: 14, height: 26, borderRadius: 3, cursor: "pointer", border: picked === one.id ? "2px solid currentColor" : "none", background: `var(--chakra-colors-${(WINDOW_STATES[one.state] || ["gray"])[0]}-solid)` },
           }))),
         picked === null ? null : h(Button, { size: "xs", variant: "outline", mb: 2, onClick: () => setPicked(null) }, "Show all windows"),
+        rows.length ? null : h(Quiet, { role: "status" }, "This window is not one of the last hundred: cdc batches list shows older ones."),
         h(Grid, {
           label: "Windows, latest first",
           columns: [["Window"], ["State"], ["Rows", null, true], ["Bytes", null, true], ["Transactions", null, true], ["Tables", null, true], ["Last change"], ["Acked"], ["Merged"], ["Notes"]],
