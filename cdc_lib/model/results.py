@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.backlog import Backlog
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.cursor import Cursor
@@ -112,11 +113,13 @@ class Gauges:
         lag_seconds: age of the oldest change that is not in the lake, 0 when all are; None before the first cut. It grows while
             the server cannot be reached.
         warning: what is wrong with the forecast, and how to fix it; empty if retention is long enough.
+        backlog: what is not drained yet; None before the first plan, or while the server cannot be reached.
     """
 
     retention_hours: float | None
     lag_seconds: float | None
     warning: str
+    backlog: Backlog | None = None
 
 
 @dataclass(frozen=True, slots=True)

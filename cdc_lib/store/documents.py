@@ -26,6 +26,7 @@ from cdc_lib.model.raw_event import RawFacts
 from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.model.sealed_days import AnnouncedDays
+from cdc_lib.model.spark_application import SparkApplication
 from cdc_lib.model.verify import Report, Verified
 from cdc_lib.model.window import DrainUnit, SnapshotTask, Window
 from cdc_lib.ports import ObjectStore
@@ -54,6 +55,7 @@ Document = (
     | SchemaAnswer
     | AfterMerge
     | BackfillReport
+    | SparkApplication
 )
 """Kinds of documents."""
 
@@ -80,6 +82,7 @@ _KINDS: dict[type[Any], str] = {
     SchemaAnswer: "schema_answer",
     AfterMerge: "after_merge",
     BackfillReport: "backfill_report",
+    SparkApplication: "spark_application",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 
