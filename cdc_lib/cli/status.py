@@ -13,6 +13,7 @@ from rich.text import Text
 
 from cdc_lib.cli.consumers.list import say_who_holds
 from cdc_lib.cli.context import AsJson, config_of, find, open_pipeline, settings
+from cdc_lib.cli.coverage import say_coverage
 from cdc_lib.cli.output import (
     console,
     duration,
@@ -103,7 +104,7 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
         "last cut",
     )
     table(columns, (_row(loaded, outcome) for loaded, outcome in outcomes))
-    for _, outcome in outcomes:
+    for loaded, outcome in outcomes:
         if isinstance(outcome, CdcError):
             show_error(outcome)
         else:
@@ -117,6 +118,7 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             say_failover(outcome)
             say_verified(outcome.source, outcome.verified)
             say_changed_rows(outcome)
+            say_coverage(outcome, loaded.config)
             say_missing(outcome)
             say_stopped(outcome)
             say_foreign(outcome)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cdc_lib.cli import batch_check, job
+from cdc_lib.cli import batch_check, coverage, job
 from cdc_lib.cli.context import AsJson, SourceName, checked_duration, config_of, find, open_pipeline
 from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.model.verify import FIGURES, Report, RowDifference, TableReport
@@ -56,6 +56,9 @@ def verify(
     until: Annotated[
         str | None, typer.Option("--until", metavar="TIME", help="--batches: windows with commits before then.")
     ] = None,
+    cover: Annotated[
+        bool, typer.Option("--cover", help="Compare the key ranges that are due by verify.cover_every, without Spark.")
+    ] = False,
     window: Annotated[
         list[str] | None, typer.Option("--window", metavar="ID", help="--batches: a window of cdc batches list --json.")
     ] = None,
@@ -70,13 +73,23 @@ def verify(
     --batches reads neither tables nor lake: it decodes windows of the binlog with a second decoder and compares every change with
     the batch, so that an error of the first decoder shows. What the second decoder cannot judge is listed with the reason.
 
+    --cover compares only the key ranges that are due, so that each is compared within verify.cover_every. Call it on a schedule.
+
     Example:
         cdc verify shop
         cdc verify shop shop.orders --repair --html report.html
         cdc verify shop --batches --last 5
+        cdc verify shop --cover
     """
     loaded = find(context, source)
     choice = batch_check.WindowBounds(last, since, until, tuple(window or ()))
+    if cover:
+        batch_check.refuse(
+            "with --cover", repair=repair, wait=wait, statement_delay=statement_delay, html=html, batches=batches, last=last, since=since,
+            until=until, window=window,
+        )  # fmt: skip
+        coverage.run(loaded, tables or [], as_json=as_json)
+        return
     if batches:
         batch_check.refuse("with --batches", repair=repair, wait=wait, statement_delay=statement_delay, html=html)
         batch_check.run(loaded, tables or [], choice, as_json=as_json)

@@ -16,6 +16,7 @@ from cdc_lib.errors import ConfigError, CorruptBatch
 from cdc_lib.model.backfill import BackfillReport
 from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.complete import Complete
+from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.foreign import ForeignCommits
@@ -54,6 +55,7 @@ Document = (
     | SchemaAnswer
     | AfterMerge
     | BackfillReport
+    | Coverage
 )
 """Kinds of documents."""
 
@@ -80,6 +82,7 @@ _KINDS: dict[type[Any], str] = {
     SchemaAnswer: "schema_answer",
     AfterMerge: "after_merge",
     BackfillReport: "backfill_report",
+    Coverage: "coverage",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 

@@ -154,6 +154,25 @@ Fails if rows of the lake are wrong; the log names the tables. `cdc verify {sour
 columns.
 """
 
+COVER = """
+Compares the key ranges that are due with the source, without Spark, so that each range of each table is compared within
+`verify.cover_every`. Reads only. A row that differs and may not be merged yet is looked at again by a later run. `cdc status` and the
+page show how much was compared, and which rows are wrong.
+
+* **Retry, clear**: compares what is due by then.
+* **Mark success**: compares nothing; the next run makes up for it.
+"""
+
+COVER_DAG = """
+### {source}: key ranges in turns
+
+Runs by `verify.cover_schedule` of the source file. Each run compares the part of each table that is due, so that the whole of it is
+compared within `verify.cover_every`, outside of `verify.cover_hours` nothing.
+
+Wrong rows are in the log and in `cdc status {source}`; with `verify.on_difference: fail` the run fails too.
+`cdc verify {source} TABLE --repair` repairs them.
+"""
+
 BACKFILL = """
 Runs Spark, which merges the stored batches of the run's date again: into the lake tables, where it repairs rows and changes nothing
 else, or into copies of them (`into: copy`). The source is not queried, and no cursor moves. `cdc backfill` does the same.
@@ -194,6 +213,7 @@ OF_A_SOURCE = {
     },
     ".snapshot": {"snapshot": SNAPSHOT},
     ".verify": {"verify": VERIFY},
+    ".cover": {"cover": COVER},
     ".backfill": {"backfill": BACKFILL},
     ".rewind": {"rewind": REWIND},
     ".resume": {"resume": RESUME},

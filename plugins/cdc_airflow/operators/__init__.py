@@ -10,6 +10,7 @@ from cdc_airflow.operators.ack import AckDrainOperator, AckLakeOperator
 from cdc_airflow.operators.answer import AnswerOperator
 from cdc_airflow.operators.backfill import BackfillOperator
 from cdc_airflow.operators.base import CdcOperator
+from cdc_airflow.operators.cover import CoverOperator
 from cdc_airflow.operators.drain import MAP_INDEX, DrainOperator
 from cdc_airflow.operators.maintenance import CollectOperator, MaintainOperator
 from cdc_airflow.operators.merge import MergeOperator, PlanMergeOperator
@@ -29,6 +30,7 @@ __all__ = [
     "BackfillOperator",
     "CdcOperator",
     "CollectOperator",
+    "CoverOperator",
     "DrainOperator",
     "MaintainOperator",
     "MergeOperator",
