@@ -59,6 +59,9 @@ def verify(
     cover: Annotated[
         bool, typer.Option("--cover", help="Compare the key ranges that are due by verify.cover_every, without Spark.")
     ] = False,
+    daily: Annotated[
+        bool, typer.Option("--daily", help="--batches: today's random windows, as verify.daily_windows says.")
+    ] = False,
     window: Annotated[
         list[str] | None, typer.Option("--window", metavar="ID", help="--batches: a window of cdc batches list --json.")
     ] = None,
@@ -85,16 +88,21 @@ def verify(
     choice = batch_check.WindowBounds(last, since, until, tuple(window or ()))
     if cover:
         batch_check.refuse(
-            "with --cover", repair=repair, wait=wait, statement_delay=statement_delay, html=html, batches=batches, last=last, since=since,
+            "with --cover", repair=repair, wait=wait, statement_delay=statement_delay, html=html, batches=batches, daily=daily, last=last, since=since,
             until=until, window=window,
         )  # fmt: skip
         coverage.run(loaded, tables or [], as_json=as_json)
         return
     if batches:
         batch_check.refuse("with --batches", repair=repair, wait=wait, statement_delay=statement_delay, html=html)
+        if daily:
+            named = ", ".join(tables or [])
+            batch_check.refuse("with --daily", last=last, since=since, until=until, window=window, tables=named)
+            batch_check.run_daily(loaded, as_json=as_json)
+            return
         batch_check.run(loaded, tables or [], choice, as_json=as_json)
         return
-    batch_check.refuse("without --batches", last=last, since=since, until=until, window=window)
+    batch_check.refuse("without --batches", daily=daily, last=last, since=since, until=until, window=window)
     open_pipeline(config_of(loaded))  # reports a missing password before Spark starts
     with tempfile.TemporaryDirectory(prefix="cdc-verify-") as folder:
         file = Path(folder) / "report.json"

@@ -67,6 +67,14 @@ class VerifyConfig(Section):
         description="report or fail: what the task that compares ranges does when rows are wrong; both store and log them",
     )
 
+    daily_windows: int = Field(
+        default=0,
+        ge=0,
+        le=1000,
+        description="0 to 1000: drained windows of each day that the maintenance DAG decodes again with mysql-replication and compares with "
+        "their batches, at random; 0 compares none",
+    )
+
     @model_validator(mode="after")
     def _often_enough(self) -> VerifyConfig:
         gap = longest_gap(self.cover_schedule)

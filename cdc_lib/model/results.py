@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.batch_check import DailyChecks
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.coverage import Coverage
@@ -160,6 +161,7 @@ class Status:
         foreign: commits of other writers since the last clean comparison or new snapshot of their tables.
         after_merge: the last comparisons of rows that merges changed; None before the first.
         coverage: which key ranges of each table were compared with the source.
+        daily_checks: the windows that were decoded a second time; None before the first.
     """
 
     source: str
@@ -182,6 +184,7 @@ class Status:
     pending_snapshots: int = 0
     after_merge: AfterMerge | None = None
     coverage: tuple[Coverage, ...] = ()
+    daily_checks: DailyChecks | None = None
 
 
 @dataclass(frozen=True, slots=True)

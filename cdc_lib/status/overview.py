@@ -39,11 +39,13 @@ from cdc_lib.quarantine.tables import findings as quarantine_findings
 from cdc_lib.status.binlog_retention import look_ahead
 from cdc_lib.status.changed_rows import changed_row_findings
 from cdc_lib.status.coverage import coverage_findings
+from cdc_lib.status.daily_checks import daily_findings
 from cdc_lib.status.lag import LakeProgress, lag_of
 from cdc_lib.status.mode_findings import mode_findings
 from cdc_lib.status.observation import observation_of
 from cdc_lib.store import layout
 from cdc_lib.store.after_merge import last_after_merge
+from cdc_lib.store.batch_checks import daily_checks
 from cdc_lib.store.complete import last_complete
 from cdc_lib.store.coverage import coverages
 from cdc_lib.store.cuts import last_cut
@@ -81,6 +83,7 @@ def status_of(config: SourceConfig, credentials: Credentials, store: ObjectStore
         stopped.tables if stopped is not None else (), tuple(open_commits(store, config.source, drain)),
         tuple(f"{one.what}. {one.hint}" for one in missing_findings(store, cursors, config.source)),
         snapshots, last_after_merge(store, config.source), tuple(coverages(store, config.source)),
+        daily_checks(store, config.source),
     )  # fmt: skip
 
 
@@ -270,6 +273,7 @@ def findings_of(
     ]
     verified = last_verified(store, config.source)
     changed = changed_row_findings(config.source, last_after_merge(store, config.source), verified, cut)
+    twice = daily_findings(config.source, daily_checks(store, config.source))
     known = coverages(store, config.source)
     covered = coverage_findings(config.source, config.verify, known, verified, cut, datetime.now(UTC))
     return [
@@ -281,6 +285,7 @@ def findings_of(
         *stopped,
         *changed,
         *covered,
+        *twice,
         *foreign,
     ]
 

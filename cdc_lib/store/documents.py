@@ -14,6 +14,7 @@ from pydantic_core import from_json, to_json
 
 from cdc_lib.errors import ConfigError, CorruptBatch
 from cdc_lib.model.backfill import BackfillReport
+from cdc_lib.model.batch_check import DailyChecks
 from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.complete import Complete
 from cdc_lib.model.coverage import Coverage
@@ -56,6 +57,7 @@ Document = (
     | AfterMerge
     | BackfillReport
     | Coverage
+    | DailyChecks
 )
 """Kinds of documents."""
 
@@ -83,6 +85,7 @@ _KINDS: dict[type[Any], str] = {
     AfterMerge: "after_merge",
     BackfillReport: "backfill_report",
     Coverage: "coverage",
+    DailyChecks: "daily_checks",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 

@@ -14,6 +14,7 @@
     <source>/cuts/<merge id>.json
     <source>/verified/<database.table>/<lake table>.json
     <source>/coverage/<database.table>/<lake table>.json
+    <source>/batch_checks.json
     <source>/after_merge.json
     <source>/stopped.json
     <source>/answers/<database.table>/<epoch>-<file>.<offset>-<kind>.json
@@ -203,6 +204,11 @@ def verified_prefix(source: str) -> str:
 def verified_key(source: str, table: str, lake_table: str) -> str:
     """Return the key of the last comparison of a source table with a lake table."""
     return f"{verified_prefix(source)}{table_folder(table)}/{folder_of(lake_table)}.json"
+
+
+def batch_checks_key(source: str) -> str:
+    """Return the key of the windows that were decoded a second time."""
+    return f"{_name('source', source)}/batch_checks.json"
 
 
 def coverage_prefix(source: str) -> str:

@@ -154,6 +154,14 @@ Fails if rows of the lake are wrong; the log names the tables. `cdc verify {sour
 columns.
 """
 
+DECODE_AGAIN = """
+Decodes `verify.daily_windows` windows, chosen at random among those that were not compared yet and that the server still has, with a second
+decoder, and compares every change with the batch. Reads only. Fails if changes differ; the log names them, and what is not comparable.
+
+* **Retry, clear**: compares the same windows of the day again, without those that are equal.
+* **Mark success**: compares nothing more on this day.
+"""
+
 COVER = """
 Compares the key ranges that are due with the source, without Spark, so that each range of each table is compared within
 `verify.cover_every`. Reads only. A row that differs and may not be merged yet is looked at again by a later run. `cdc status` and the
@@ -221,7 +229,7 @@ OF_A_SOURCE = {
 }
 """The tasks of each DAG of a source, in their order, by what follows ``cdc_<source>`` in its id."""
 
-OF_MAINTENANCE = {"collect": COLLECT, "maintain": MAINTAIN}
+OF_MAINTENANCE = {"collect": COLLECT, "maintain": MAINTAIN, "decode_again": DECODE_AGAIN}
 """The tasks of ``cdc_maintenance`` for each source; they do not depend on each other."""
 
 _ON_ERROR = {

@@ -21,7 +21,7 @@ from cdc_airflow.dag_ids import (
     snapshot_dag_id,
     verify_dag_id,
 )
-from cdc_airflow.operators import CollectOperator, MaintainOperator
+from cdc_airflow.operators import CollectOperator, DecodeAgainOperator, MaintainOperator
 from cdc_airflow.source_dags import (
     make_answer_dag,
     make_backfill_dag,
@@ -111,6 +111,8 @@ def make_maintenance(folder: Path) -> dict[str, DAG]:
             pool = in_pool(config.merge.pool)
             CollectOperator(task_id=f"collect_{source}", doc_md=docs.COLLECT, source_file=file)
             MaintainOperator(task_id=f"maintain_{source}", doc_md=docs.MAINTAIN, source_file=file, **pool)
+            if config.verify.daily_windows:
+                DecodeAgainOperator(task_id=f"decode_again_{source}", doc_md=docs.DECODE_AGAIN, source_file=file)
     return {MAINTENANCE: dag}
 
 

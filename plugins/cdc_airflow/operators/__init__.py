@@ -18,6 +18,7 @@ from cdc_airflow.operators.plan import PlanOperator
 from cdc_airflow.operators.resume import ResumeOperator
 from cdc_airflow.operators.rewind import RewindOperator
 from cdc_airflow.operators.seal_days import SealDaysOperator
+from cdc_airflow.operators.second_decoder import DecodeAgainOperator
 from cdc_airflow.operators.snapshot import SnapshotOperator
 from cdc_airflow.operators.spark_job import SparkJobOperator
 from cdc_airflow.operators.verify import VerifyOperator
@@ -31,6 +32,7 @@ __all__ = [
     "CdcOperator",
     "CollectOperator",
     "CoverOperator",
+    "DecodeAgainOperator",
     "DrainOperator",
     "MaintainOperator",
     "MergeOperator",
