@@ -71,6 +71,12 @@ class MergeConfig(Section):
         default=None, min_length=1, description="name of the Airflow pool of the tasks that run Spark"
     )
     conf: dict[str, Text] = Field(default_factory=dict, description="further Spark settings, name: value")
+    application_url: str | None = Field(
+        default=None,
+        pattern=r"^https?://\S*\{id\}\S*$",
+        description="address of the page that the history server or the master has of an application, with {id} for the "
+        "application's id: http://history.internal:18080/history/{id}/",
+    )
 
     @field_validator("spark_server", mode="before")
     @classmethod

@@ -33,6 +33,7 @@ from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.java_options import java_options
 from spark_jobs.runtime.storage_keys import storage_keys
 from spark_jobs.runtime.trust_store import executor_settings, trust_options, trust_store
+from spark_jobs.runtime.ui import tell_application
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -95,6 +96,7 @@ def application(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]:
         return
     spark = started(f"cdc-merge-{config.source}", spark_settings(config, rows), hidden_from_java(config))
     try:
+        tell_application(spark.sparkContext, config.merge.application_url)
         yield spark
     finally:
         spark.stop()

@@ -36,6 +36,8 @@ class DrainOperator(CdcOperator):
         super().__init__(**kwargs)
         self.unit = unit
         self._drained_units: list[DrainUnit] = []
+        self.window_id: str | None = None
+        """Id of the window that was read, or tried; None before it is known, and of snapshots."""
 
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:
         """Return what was written.
@@ -52,6 +54,7 @@ class DrainOperator(CdcOperator):
         until = hook.config.snapshot.until(began)
         if self.unit.get("kind") != SHARE:
             unit = unit_from_plain(self.unit)
+            self.window_id = unit.id if self.unit.get("kind") == "window" else None
             return self._drained(pipeline, unit, context, title_of(unit), until)
         tasks = snapshots_of(self.unit, pipeline.cursors.load(hook.config.source, DRAIN))
         title = title_of_share(tasks)
