@@ -29,7 +29,7 @@ class DrainResult:
     Args:
         unit_id: the window's or snapshot task's id.
         batches: batches that this call wrote; 0 when all existed already.
-        rows: rows in the unit's batches that this call wrote or found.
+        rows: rows in the batches that this call wrote; if all existed already, in those that it found.
         bytes: bytes of their files.
         events: binlog events read.
         seconds: wall clock time.
