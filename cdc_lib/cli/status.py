@@ -13,6 +13,7 @@ from rich.text import Text
 
 from cdc_lib.cli.consumers.list import say_who_holds
 from cdc_lib.cli.context import AsJson, config_of, find, open_pipeline, settings
+from cdc_lib.cli.coverage import say_coverage
 from cdc_lib.cli.output import (
     console,
     duration,
@@ -34,9 +35,13 @@ from cdc_lib.model.waiting import unmerged
 from cdc_lib.pipeline import Status
 from cdc_lib.quarantine.tables import hint_of
 from cdc_lib.status.changed_rows import changed_row_findings, equal_tables
+from cdc_lib.status.daily_checks import daily_findings
 
 _INTERVAL = 5
 """Seconds between two looks of ``--watch``."""
+
+_LONG = 60.0
+"""Seconds of work from which on a backlog is named."""
 
 
 def status(
@@ -103,12 +108,13 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
         "last cut",
     )
     table(columns, (_row(loaded, outcome) for loaded, outcome in outcomes))
-    for _, outcome in outcomes:
+    for loaded, outcome in outcomes:
         if isinstance(outcome, CdcError):
             show_error(outcome)
         else:
             if outcome.retention_warning:
                 say(f"{outcome.source}: {outcome.retention_warning}", style="yellow")
+            say_backlog(outcome)
             say_who_holds(outcome.source, outcome.consumers)
             for one in outcome.lagging:
                 _show_lagging(outcome.source, one)
@@ -117,9 +123,18 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             say_failover(outcome)
             say_verified(outcome.source, outcome.verified)
             say_changed_rows(outcome)
+            say_coverage(outcome, loaded.config)
+            say_daily_checks(outcome)
             say_missing(outcome)
             say_stopped(outcome)
             say_foreign(outcome)
+
+
+def say_backlog(outcome: Status) -> None:
+    """Print how much is not drained and how long that takes, if it is known and takes a minute or longer."""
+    backlog = outcome.retention.backlog if outcome.retention is not None else None
+    if backlog is not None and (backlog.seconds or 0.0) >= _LONG:
+        say(f"{outcome.source}: {backlog}")
 
 
 def say_parts(outcome: Status) -> None:
@@ -180,6 +195,22 @@ def say_changed_rows(outcome: Status) -> None:
     findings = changed_row_findings(outcome.source, outcome.after_merge, outcome.verified, outcome.last_cut)
     for one in findings:
         say(f"{outcome.source}: {one.what}. {one.hint}", style="red" if one.level == "error" else "yellow")
+
+
+def say_daily_checks(outcome: Status) -> None:
+    """Print how many windows were decoded a second time on the last day, and which batches differ."""
+    checks = outcome.daily_checks
+    if checks is None:
+        return
+    done = checks.of_day
+    equal, uncomparable = sum(one.equal for one in done), sum(one.uncomparable for one in done)
+    rest = f", {uncomparable} changes are not comparable" if uncomparable else ""
+    say(
+        f"{outcome.source}: {len(done)} of {len(checks.windows)} windows of {checks.day} were decoded a second time: {equal} changes "
+        f"are equal{rest}"
+    )
+    for one in daily_findings(outcome.source, checks):
+        say(f"{outcome.source}: {one.what}. {one.hint}", style="red")
 
 
 def say_missing(outcome: Status) -> None:

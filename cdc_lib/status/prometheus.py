@@ -88,6 +88,12 @@ UP = "cdc_source_up"
 FAMILIES = (
     _of_source("cdc_lag_seconds", "gauge", "Age of the oldest change that is not in the lake", lambda s: s.lag_seconds),
     _of_source("cdc_lag_bytes", "gauge", "Binlog between the lake and the end of the binlog", lambda s: s.lag_bytes),
+    _of_source(
+        "cdc_catch_up_seconds",
+        "gauge",
+        "Time to drain the backlog at the rate of the last one",
+        lambda s: s.catch_up_seconds,
+    ),
     _of_source("cdc_epoch", "gauge", "Epoch of the drain cursor", lambda s: s.epoch),
     _of_source(
         "cdc_windows_in_flight",
@@ -159,6 +165,30 @@ FAMILIES = (
         "gauge",
         "Rows that the last comparison found wrong",
         lambda t: t.drift_rows,
+    ),
+    _of_source(
+        "cdc_cover_period_seconds",
+        "gauge",
+        "Time within which each key range is to be compared",
+        lambda s: s.cover_period_seconds,
+    ),
+    _of_lake_table(
+        "cdc_covered_ratio",
+        "gauge",
+        "Part of the rows whose key ranges were compared within that time",
+        lambda t: t.covered_ratio,
+    ),
+    _of_lake_table(
+        "cdc_covered_age_seconds",
+        "gauge",
+        "Time since the comparison of the key range that waits longest",
+        lambda t: t.covered_age_seconds,
+    ),
+    _of_lake_table(
+        "cdc_covered_wrong_rows",
+        "gauge",
+        "Rows that comparisons of key ranges found wrong and that are not equal yet",
+        lambda t: t.covered_wrong_rows,
     ),
 )
 """All metrics but :data:`UP`."""

@@ -14,8 +14,10 @@ from pydantic_core import from_json, to_json
 
 from cdc_lib.errors import ConfigError, CorruptBatch
 from cdc_lib.model.backfill import BackfillReport
+from cdc_lib.model.batch_check import DailyChecks
 from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.complete import Complete
+from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.foreign import ForeignCommits
@@ -26,6 +28,7 @@ from cdc_lib.model.raw_event import RawFacts
 from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.model.sealed_days import AnnouncedDays
+from cdc_lib.model.spark_application import SparkApplication
 from cdc_lib.model.verify import Report, Verified
 from cdc_lib.model.window import DrainUnit, SnapshotTask, Window
 from cdc_lib.ports import ObjectStore
@@ -54,6 +57,9 @@ Document = (
     | SchemaAnswer
     | AfterMerge
     | BackfillReport
+    | SparkApplication
+    | Coverage
+    | DailyChecks
 )
 """Kinds of documents."""
 
@@ -80,6 +86,9 @@ _KINDS: dict[type[Any], str] = {
     SchemaAnswer: "schema_answer",
     AfterMerge: "after_merge",
     BackfillReport: "backfill_report",
+    SparkApplication: "spark_application",
+    Coverage: "coverage",
+    DailyChecks: "daily_checks",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 

@@ -26,7 +26,8 @@ from fastapi.security import HTTPAuthorizationCredentials
 from fastapi.security.utils import get_authorization_scheme_param
 
 from cdc_airflow.connections import open_store_of
-from cdc_airflow.factory import dag_id, sources_of_the_api_server
+from cdc_airflow.dag_ids import dag_id
+from cdc_airflow.factory import sources_of_the_api_server
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.errors import CdcError
 from cdc_lib.model.figures import SourceFigures

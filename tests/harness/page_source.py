@@ -12,6 +12,7 @@ import yaml
 
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
+from cdc_lib.model.coverage import Coverage, CoveredRange
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.failed_table import Stopped, StoppedTable
 from cdc_lib.model.manifest import DataFile, Manifest
@@ -59,6 +60,7 @@ class PageSource:
         asked: tables of which the last merge asked about a TRUNCATE.
         failover: whether the source went over to a standby before its last run.
         keeps: for how long the server kept what is drained next, when the last plan asked it; None when it was not asked.
+        drain_rate: bytes of binlog a second that the last plan knew; None when it knew none.
         changed: top-level values of the source file.
     """
 
@@ -79,6 +81,7 @@ class PageSource:
     asked: Sequence[TableName] = ()
     failover: bool = False
     keeps: timedelta | None = None
+    drain_rate: float | None = 25.0
     changed: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -167,7 +170,13 @@ class PageSource:
         host = {"server_uuid": STANDBY, "host": "standby"} if self.failover else {"host": "db.example.com"}
         end = _position(self.windows + self.in_flight + 1)
         seen = ServerObservation(
-            self.name, self.ended, replace(IDENTITY, **host), end, ((end.file, end.offset),), self.ended + self.keeps
+            self.name,
+            self.ended,
+            replace(IDENTITY, **host),
+            end,
+            ((end.file, end.offset),),
+            self.ended + self.keeps,
+            drain_rate=self.drain_rate,
         )
         note_server(self.store, seen)
 
@@ -180,6 +189,12 @@ class PageSource:
             clean_position=None if wrong else position, clean_at=None if wrong else self.ended,
         )  # fmt: skip
         self.store.put(layout.verified_key(self.name, name, f"lake.{name}"), documents.dump(found))
+        ranges = (
+            CoveredRange(("9",), ("9",), 90, self.ended - timedelta(hours=3), 1, position),
+            CoveredRange(None, None, 10, self.ended - timedelta(days=9), 1, position),
+        )
+        covered = Coverage(self.name, name, f"lake.{name}", self.ended - timedelta(days=9), self.ended, ranges=ranges)
+        self.store.put(layout.coverage_key(self.name, name, f"lake.{name}"), documents.dump(covered))
         changed = ChangedRows(name, f"lake.{name}", "m", 1, position, "", self.ended, compared=9, in_flight=2)
         keep_after_merge(self.store, AfterMerge(self.name, "m", self.ended, "", (changed,)))
 

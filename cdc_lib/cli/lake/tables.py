@@ -17,7 +17,7 @@ from cdc_lib.store.verification import verifications
 
 
 def tables(context: typer.Context, source: SourceName, as_json: AsJson = False) -> None:
-    """List the lake tables of a source, with mode, key and number of rows.
+    """List the lake tables of a source, with mode, key, number of rows and files, and what waits for maintenance.
 
     The last column says where cdc verify found the table equal to the source, and when.
 
@@ -50,11 +50,16 @@ def tables(context: typer.Context, source: SourceName, as_json: AsJson = False) 
             one.mode,
             ", ".join(one.key) or "none",
             _count(one.rows),
+            f"{one.files:,}",
+            one.waits_for,
             _verified(one, known),
         )
         for one in found
     )
-    table(("lake table", "source tables", "mode", "key", "rows", "equal to the source"), rows)
+    table(
+        ("lake table", "source tables", "mode", "key", "rows", "files", "waits for maintenance", "equal to the source"),
+        rows,
+    )
 
 
 def _verified(one: Any, known: Mapping[str, Sequence[TableVerification]]) -> str:

@@ -14,7 +14,7 @@ from airflow.models.dag import DagModel
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from cdc_airflow.factory import (
+from cdc_airflow.dag_ids import (
     answer_dag_id,
     backfill_dag_id,
     dag_id,

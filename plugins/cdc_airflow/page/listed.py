@@ -14,7 +14,8 @@ from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import Depends
 
 from cdc_airflow.connections import store_keys_of
-from cdc_airflow.factory import dag_id, sources_of_the_api_server
+from cdc_airflow.dag_ids import dag_id
+from cdc_airflow.factory import sources_of_the_api_server
 from cdc_airflow.page.desk import Desk, Question
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.errors import CdcError, ConfigError
@@ -55,7 +56,9 @@ class Listed:
 
     def __post_init__(self) -> None:
         """Make the readers, which remember what cannot change."""
-        self.holdings = HoldingsReader(self.store, ObjectCursorStore(self.store), self.config.source)
+        self.holdings = HoldingsReader(
+            self.store, ObjectCursorStore(self.store), self.config.source, self.config.verify
+        )
         self.windows = WindowFactsReader(self.store)
 
     @property

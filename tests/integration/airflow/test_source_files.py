@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cdc_airflow.factory import MAINTENANCE
+from cdc_airflow.dag_ids import MAINTENANCE
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cdc_airflow.merge import MergeOperator
-from cdc_airflow.spark_job import SparkJobOperator
+from cdc_airflow.operators.merge import MergeOperator
+from cdc_airflow.operators.spark_job import SparkJobOperator
 from cdc_lib.cli import job as cli_job
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.model.table_name import TableName

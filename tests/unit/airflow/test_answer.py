@@ -11,8 +11,8 @@ import pytest
 import yaml
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError, TaskAwaitingInput
 
-from cdc_airflow.answer import AnswerOperator
 from cdc_airflow.factory import make_dags
+from cdc_airflow.operators.answer import AnswerOperator
 from cdc_lib.errors import ConfigError
 from cdc_lib.merge.answers import open_questions
 from cdc_lib.model.schema_question import SchemaAnswer

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from airflow.timetables.base import TimeRestriction
 
-from cdc_airflow.backfill import PARAMS, BackfillOperator
 from cdc_airflow.factory import make_dags
 from cdc_airflow.on_request import DaysOnRequest
-from cdc_airflow.spark_job import SparkJobOperator
+from cdc_airflow.operators.backfill import PARAMS, BackfillOperator
+from cdc_airflow.operators.spark_job import SparkJobOperator
 from cdc_lib.model.backfill import BackfillReport
 from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.table_name import TableName

@@ -15,10 +15,10 @@ from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowRuntimeError, AirflowSkipException, ErrorType
 from airflow.sdk.execution_time.comms import ErrorResponse
 
-from cdc_airflow.days import SealDaysOperator
 from cdc_airflow.factory import make_dags
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators import PlanOperator
+from cdc_airflow.operators.seal_days import SealDaysOperator
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.merge_plan import Cut, TableCut

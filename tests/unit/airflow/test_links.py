@@ -6,12 +6,12 @@ import pytest
 from airflow.sdk.types import TaskInstanceKey
 
 from cdc_airflow import links
-from cdc_airflow.backfill import BackfillOperator
 from cdc_airflow.links import CutLink, SourcePageLink, SparkUiLink, VerifyReportLink, WindowLink
-from cdc_airflow.merge import MergeOperator
 from cdc_airflow.operators import AckLakeOperator, DrainOperator, PlanOperator
+from cdc_airflow.operators.backfill import BackfillOperator
+from cdc_airflow.operators.merge import MergeOperator
+from cdc_airflow.operators.verify import VerifyOperator
 from cdc_airflow.server_job import ServerJob
-from cdc_airflow.verify import VerifyOperator
 
 KEY = TaskInstanceKey("cdc_shop", "drain", "run", 1, -1)
 
@@ -31,6 +31,14 @@ def test_a_link_leads_to_the_page_of_the_tasks_source(
         name,
         f"https://airflow.example/team/plugin/cdc/cdc_shop#{part}",
     )
+
+
+def test_the_link_of_a_drain_leads_to_its_window():
+    """One that read snapshots, or whose window is not known yet, to all of them."""
+    task = DrainOperator(task_id="drain", source_file="/opt/sources/shop.yaml", unit={})
+    assert WindowLink().get_link(task, ti_key=KEY).endswith("/plugin/cdc/cdc_shop#windows")
+    task.window_id = "shop/1-binlog.000001=4"
+    assert WindowLink().get_link(task, ti_key=KEY).endswith("#windows=shop%2F1-binlog.000001%3D4")
 
 
 def test_the_operators_have_the_links_of_what_they_do():

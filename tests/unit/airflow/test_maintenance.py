@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc_airflow.factory import MAINTENANCE, make_dags, make_maintenance
-from cdc_airflow.maintenance import CollectOperator
+from cdc_airflow.dag_ids import MAINTENANCE
+from cdc_airflow.factory import make_dags, make_maintenance
+from cdc_airflow.operators.maintenance import CollectOperator
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
@@ -22,6 +23,19 @@ def test_each_source_has_tasks_of_its_own_and_a_wrong_one_hides_no_other(sources
     assert all(not task.upstream_task_ids and not task.downstream_task_ids for task in dag.tasks)
     assert all("**Mark success**" in task.doc_md and "**Retry, clear**" in task.doc_md for task in dag.tasks)
     assert dag.catchup is False
+
+
+def test_a_source_that_decodes_windows_again_has_a_task_for_it(sources: Path):
+    """As `verify.daily_windows` says; others have none."""
+    file = sources / "shop.yaml"
+    file.write_text(f"{file.read_text()}verify: {{daily_windows: 3}}\n")
+    added = set(make_maintenance(sources)[MAINTENANCE].task_ids) - {
+        "collect_shop",
+        "collect_stock",
+        "maintain_shop",
+        "maintain_stock",
+    }
+    assert added == {"decode_again_shop"}
 
 
 def test_without_sources_there_is_nothing_to_maintain(tmp_path: Path):

@@ -10,7 +10,8 @@ import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
 from cdc_airflow.factory import make_dags
-from cdc_airflow.manual import RewindOperator, SnapshotOperator, is_on, listed
+from cdc_airflow.forms import is_on, listed
+from cdc_airflow.operators import RewindOperator, SnapshotOperator
 from cdc_lib.errors import ConfigError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
-from cdc_airflow.resume import ResumeOperator
+from cdc_airflow.operators.resume import ResumeOperator
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore

@@ -8,8 +8,8 @@ from airflow.sdk import RetryAction
 
 from cdc_airflow.errors import CdcRetryPolicy
 from cdc_airflow.hooks import CdcHook
-from cdc_airflow.merge import job_secrets
-from cdc_airflow.spark_job import error_of, job_environment
+from cdc_airflow.operators.merge import job_secrets
+from cdc_airflow.operators.spark_job import error_of, job_environment
 from cdc_lib.config.credentials import take_handed
 from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError, dump_error
 

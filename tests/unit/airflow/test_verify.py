@@ -9,8 +9,8 @@ from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from cdc_airflow.factory import make_dags
 from cdc_airflow.hooks import CdcHook
-from cdc_airflow.spark_job import SparkJobOperator
-from cdc_airflow.verify import VerifyOperator
+from cdc_airflow.operators.spark_job import SparkJobOperator
+from cdc_airflow.operators.verify import VerifyOperator
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report, TableReport

@@ -85,6 +85,8 @@ def test_lake_tables_are_listed_with_mode_key_and_rows(cdc, lake, cuts):
         "mode": "mirror",
         "key": ["id"],
         "rows": 3,
+        "files": 1,
+        "waits_for": "",
         "verified": [
             {
                 "table": "shop.orders",
@@ -109,6 +111,17 @@ def test_lake_tables_are_listed_with_mode_key_and_rows(cdc, lake, cuts):
     listed = json.loads(cdc("lake", "cuts", "shop", "--json").stdout)
     assert [[one["where"] for one in each["verified"]] for each in listed] == [["after", ""], ["after", ""], ["at", ""]]
     assert "1 at" in cdc("lake", "cuts", "shop").stdout
+
+
+def test_what_waits_for_maintenance_is_listed(cdc, lake, sources):
+    """Small files above the limit, and a layout of the source file that the table does not have."""
+    for number in range(10, 15):
+        lake.append(pa.table({"id": [number], "name": ["x"]}, schema=lake.schema().as_arrow()))
+    with (sources / "shop.yaml").open("a") as file:
+        file.write("layouts: [{tables: shop.orders, sort_by: [NAME]}]\n")
+    found = {one["lake_table"]: one for one in json.loads(cdc("lake", "tables", "shop", "--json").stdout)}
+    assert found["lake.shop.orders"]["waits_for"] == "another layout, 5 small files"
+    assert found["lake.shop.notes"]["waits_for"] == ""
 
 
 def test_a_lake_table_that_was_never_written_to_has_no_rows(cdc, lake):

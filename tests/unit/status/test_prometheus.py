@@ -17,6 +17,7 @@ FULL = SourceFigures(
     source="shop",
     lag_seconds=3.5,
     lag_bytes=0,
+    catch_up_seconds=90.0,
     epoch=2,
     windows_in_flight=1,
     windows_pending=2,
@@ -32,7 +33,8 @@ FULL = SourceFigures(
     verify_interval_seconds=86400.0,
     retries=(("drain", 3), ("merge", 0)),
     tables=(TableFigures(HOSTILE, 3.5, quarantined=True),),
-    lake_tables=(LakeTableFigures(HOSTILE, f"lake.{HOSTILE}", RowCounts(4, 3, 2, 1), 99, 10.0, 0),),
+    lake_tables=(LakeTableFigures(HOSTILE, f"lake.{HOSTILE}", RowCounts(4, 3, 2, 1), 99, 10.0, 0, 0.5, 60.0, 0),),
+    cover_period_seconds=604800.0,
 )
 
 

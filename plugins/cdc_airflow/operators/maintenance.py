@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from cdc_airflow.operators import CdcOperator
-from cdc_airflow.spark_job import SparkJobOperator
+from cdc_airflow.operators.base import CdcOperator
+from cdc_airflow.operators.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

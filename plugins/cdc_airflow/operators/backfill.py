@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
 
+from cdc_airflow.forms import listed
 from cdc_airflow.hooks import CdcHook
-from cdc_airflow.manual import listed
-from cdc_airflow.spark_job import SparkJobOperator
+from cdc_airflow.operators.spark_job import SparkJobOperator
 from cdc_lib.model.backfill import COPY_SUFFIX, BackfillReport
 
 if TYPE_CHECKING:

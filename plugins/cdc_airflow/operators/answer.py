@@ -9,7 +9,7 @@ from airflow.sdk import Param
 from cdc_airflow.approvals import approver, ask
 from cdc_airflow.errors import errors_first
 from cdc_airflow.hooks import CdcHook
-from cdc_airflow.operators import CdcOperator
+from cdc_airflow.operators.base import CdcOperator
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema_question import Decision

@@ -1,21 +1,20 @@
-"""What people ask for by hand, each by a run with a form, so that Airflow authorises and records it.
+"""The task by which people move the drain cursor, and its form.
 
-The arguments of these operators are templates. The DAGs of the factory fill them from the form; a DAG that is written by hand
-gives them as they are.
+The arguments of this operator are templates. The DAGs of the factory fill them from the form; a DAG that is written by hand gives
+them as they are.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import Param
 
 from cdc_airflow.approvals import approver, ask
 from cdc_airflow.errors import errors_first
+from cdc_airflow.forms import is_on
 from cdc_airflow.hooks import CdcHook
-from cdc_airflow.operators import CdcOperator
+from cdc_airflow.operators.base import CdcOperator
 from cdc_lib.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,52 +22,6 @@ if TYPE_CHECKING:
 
     from cdc_lib.config.start import StartAt
     from cdc_lib.pipeline import Pipeline
-
-TABLES: dict[str, Any] = {"type": "array", "items": {"type": "string", "minLength": 1}}
-
-
-def snapshot_params() -> dict[str, Param]:
-    """Return the form of a snapshot."""
-    return {
-        "tables": Param(
-            **TABLES,
-            minItems=1,
-            title="Tables",
-            description="Captured tables, one on a line: shop.orders. * and ? stand for several: shop.*",
-        ),
-        "key_from": Param(
-            "",
-            type="string",
-            title="From key",
-            description="Only rows from this key on, of one table. [1, 5] for two columns.",
-        ),
-        "key_to": Param("", type="string", title="To key", description="Only rows up to this key, and this key."),
-        "where": Param(
-            "",
-            type="string",
-            title="Condition",
-            description="Only rows that match, of one table: created >= '2026-01-01'",
-        ),
-        "why": Param("", type="string", title="Reason", description="It is kept in the cursor."),
-    }
-
-
-def verify_params() -> dict[str, Param]:
-    """Return the form of a comparison; the runs of a schedule take its defaults."""
-    return {
-        "tables": Param(
-            [],
-            **TABLES,
-            title="Tables",
-            description="One on a line: shop.orders, shop.*. Those of verify.tables without.",
-        ),
-        "repair": Param(
-            False,
-            type="boolean",
-            title="Repair",
-            description="Read wrong rows again from the source, and write them into the lake.",
-        ),
-    }
 
 
 def rewind_params() -> dict[str, Param]:
@@ -99,72 +52,6 @@ def rewind_params() -> dict[str, Param]:
         ),
         "why": Param("", type="string", title="Reason", description="Needed for a move. It is kept in the cursor."),
     }
-
-
-class SnapshotOperator(CdcOperator):
-    """Ask for new snapshots of tables, or of rows of one; the next runs of the source's DAG read and merge them.
-
-    Doing it again asks again: a table that waits for its snapshot already stays as it is.
-
-    Args:
-        tables: ``database.table`` or patterns, as a list or as its JSON.
-        key_from: least key of the rows of one table; empty without a lower end.
-        key_to: greatest key of them.
-        where: a condition on them, instead of keys.
-        why: the reason, for people.
-    """
-
-    template_fields = (*CdcOperator.template_fields, "tables", "key_from", "key_to", "where", "why")
-
-    def __init__(
-        self,
-        *,
-        tables: Sequence[str] | str,
-        key_from: str = "",
-        key_to: str = "",
-        where: str = "",
-        why: str = "",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.tables = tables
-        self.key_from = key_from
-        self.key_to = key_to
-        self.where = where
-        self.why = why
-
-    def work(self, hook: CdcHook, context: Context) -> list[str]:
-        """Return what is read again, in words.
-
-        Raises:
-            ConfigError: it is not clear what to read, or a table cannot be read so; nothing was changed.
-            SourceError: the server cannot be reached.
-        """
-        tables = listed(self.tables)
-        part = bool(self.key_from or self.key_to or self.where)
-        keys_and_where = bool(self.where and (self.key_from or self.key_to))
-        if not tables or keys_and_where or (part and len(tables) != 1):
-            raise ConfigError(
-                "it is not clear what to read",
-                hint="Give tables; or one table with key_from and key_to, or with where.",
-                source=hook.config.source,
-                tables=", ".join(tables) or None,
-            )
-        asked = self._part(hook, context, tables[0]) if part else self._whole(hook, context, tables)
-        for text in asked:
-            self.log.info("the next runs read %s", text)
-        return asked
-
-    def _part(self, hook: CdcHook, context: Context, table: str) -> list[str]:
-        from cdc_lib.snapshot.partial import PartialRequest
-
-        wanted = PartialRequest(table, self.key_from, self.key_to, self.where, self.why)
-        hook.pipeline().snapshot_rows(wanted, by=self.by(context))
-        return [wanted.text]
-
-    def _whole(self, hook: CdcHook, context: Context, tables: Sequence[str]) -> list[str]:
-        records = hook.pipeline().resnapshot(tables, by=self.by(context), why=self.why)
-        return [f"all rows of {one.table}" for one in records]
 
 
 class RewindOperator(CdcOperator):
@@ -292,30 +179,3 @@ class RewindOperator(CdcOperator):
         except ValueError as error:
             raise ConfigError(str(error), hint=f"Correct {given[0]}.", source=hook.config.source) from error
         return StartAt(gtid=self.gtid) if self.gtid else None
-
-
-def listed(tables: Sequence[str] | str) -> list[str]:
-    """Return a list of patterns, which a template gives as JSON.
-
-    Raises:
-        ConfigError: it is no list of texts.
-    """
-    try:
-        given = json.loads(tables) if isinstance(tables, str) else list(tables)
-    except ValueError:
-        given = None
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise ConfigError(f"{tables!r} is not a list of tables", hint='Write it as ["shop.orders", "shop.c*"].')
-    return given
-
-
-def is_on(value: bool | str) -> bool:
-    """Whether a checkbox is on; a template gives it as text.
-
-    Raises:
-        ConfigError: it is neither on nor off.
-    """
-    text = str(value).strip().lower()
-    if text not in ("true", "false"):
-        raise ConfigError(f"{value!r} is neither true nor false", hint="Give true or false.")
-    return text == "true"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowRuntimeError, AirflowSkipException, ErrorType
 
 from cdc_airflow.assets import announce_days, sealed_days
-from cdc_airflow.operators import CdcOperator
+from cdc_airflow.operators.base import CdcOperator
 from cdc_lib.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from cdc_airflow.hooks import CdcHook
     from cdc_lib.model.sealed_days import AnnouncedDays
+    from cdc_lib.pipeline import Pipeline
 
 
 class SealDaysOperator(CdcOperator):
@@ -115,3 +116,10 @@ def days_of(keys: Iterable[str | None]) -> Iterable[date]:
             yield date.fromisoformat(key or "")
         except ValueError:
             continue
+
+
+def day_waits(pipeline: Pipeline) -> bool:
+    """Whether a day is complete in the lake and not known to be announced, or nobody looked yet; the server is not asked."""
+    from cdc_lib.status.sealed_days import sealed_days_of
+
+    return sealed_days_of(pipeline.config, pipeline.store, pipeline.cursors).needs_a_look

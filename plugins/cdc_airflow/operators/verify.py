@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException
 
 from cdc_airflow.approvals import approver, ask
 from cdc_airflow.errors import errors_first
+from cdc_airflow.forms import TABLES, is_on, listed
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.links import SparkUiLink, VerifyReportLink, links
-from cdc_airflow.manual import is_on, listed
-from cdc_airflow.spark_job import SparkJobOperator
+from cdc_airflow.operators.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -21,6 +22,24 @@ if TYPE_CHECKING:
 
 DRIFT = 3
 """Exit status of a comparison that found rows which are wrong."""
+
+
+def verify_params() -> dict[str, Param]:
+    """Return the form of a comparison; the runs of a schedule take its defaults."""
+    return {
+        "tables": Param(
+            [],
+            **TABLES,
+            title="Tables",
+            description="One on a line: shop.orders, shop.*. Those of verify.tables without.",
+        ),
+        "repair": Param(
+            False,
+            type="boolean",
+            title="Repair",
+            description="Read wrong rows again from the source, and write them into the lake.",
+        ),
+    }
 
 
 class VerifyOperator(SparkJobOperator):

@@ -10,13 +10,32 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.links import CutLink, SparkUiLink, links
-from cdc_airflow.spark_job import SparkJobOperator
+from cdc_airflow.operators.base import CdcOperator
+from cdc_airflow.operators.spark_job import SparkJobOperator
 from cdc_lib.errors import CdcError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from cdc_lib.model.merge_plan import MergePlan
+
+
+class PlanMergeOperator(CdcOperator):
+    """Adopt the merge that is in flight, or put one in flight for the batches that wait."""
+
+    def work(self, hook: CdcHook, context: Context) -> dict[str, Any] | None:
+        """Return the plan's id and bounds; None when there is nothing to merge."""
+        plan = hook.lake_pipeline().plan_merge(by=self.by(context))
+        if plan is None:
+            self.log.info("nothing to merge")
+            return None
+        self.log.info("merge %s: %d batches from %s to %s", plan.merge_id, len(plan.batches), plan.start, plan.stop)
+        return {
+            "merge_id": plan.merge_id,
+            "start": str(plan.start),
+            "stop": str(plan.stop),
+            "batches": len(plan.batches),
+        }
 
 
 class MergeOperator(SparkJobOperator):
@@ -79,6 +98,7 @@ class MergeOperator(SparkJobOperator):
         """
         from cdc_airflow.lineage.openlineage import merge_lineage
         from cdc_lib.merge.plan import StoredBatch
+        from cdc_lib.store.coverage import coverages
         from cdc_lib.store.cuts import cut_of
         from cdc_lib.store.manifests import load_manifest
         from cdc_lib.store.verified import last_verified
@@ -90,7 +110,8 @@ class MergeOperator(SparkJobOperator):
         if cut is None:
             return None
         batches = [StoredBatch(key, load_manifest(pipeline.store, key)) for key in self._plan.batches]
-        return merge_lineage(pipeline.config, cut, batches, last_verified(pipeline.store, self._plan.source))
+        store, source = pipeline.store, self._plan.source
+        return merge_lineage(pipeline.config, cut, batches, last_verified(store, source), coverages(store, source))
 
 
 def parent_properties(context: Context) -> dict[str, str]:
