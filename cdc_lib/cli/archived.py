@@ -1,4 +1,4 @@
-"""Prints versions of a mirror's row, and how far back they go."""
+"""Prints versions of a row from stored batches, and how far back they go."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def refuse_since(since: datetime | None, mode: str) -> None:
         ConfigError: the option is given.
     """
     if since is not None:
-        raise ConfigError(f"--since is for mirror tables, and the table is in {mode} mode", hint="Leave it out.")
+        raise ConfigError(
+            f"--since is for mirror and soft_delete tables, and the table is in {mode} mode", hint="Leave it out."
+        )
 
 
 def show_archived(found: Any, *, as_json: bool) -> bool:

@@ -14,6 +14,7 @@ from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.merge_plan import Cut
+from cdc_lib.model.table_mode import ONE_VERSION_MODES
 
 Columns = Annotated[
     str, typer.Option("--columns", metavar="A,B", help="Only these columns. Default: those that do not begin with _.")
@@ -49,7 +50,7 @@ def get(
         bool,
         typer.Option(
             "--versions",
-            help="All versions (scd2) or changes (append) of the row, newest first; of a mirror those that stored batches have.",
+            help="All versions (scd2) or changes (append) of the row, newest first; in other modes those that stored batches have.",
         ),
     ] = False,
     limit: Annotated[
@@ -60,7 +61,7 @@ def get(
         typer.Option(
             "--since",
             metavar="TIME",
-            help="With --versions, of a mirror: those committed at this time or later; an error if batches do not reach back to it.",
+            help="With --versions, of mirror and soft_delete: those committed at this time or later; an error if batches do not reach back to it.",
         ),
     ] = "",
     deleted: WithDeleted = False,
@@ -89,7 +90,7 @@ def get(
         reader = lake.table(table_name, cut=cut_at(config, as_of), fresh=fresh)
         parts = lake_reader("read.key_text").parse_parts(reader.schema, reader.key, key)
         names = chosen(reader, columns, every_column=every_column)
-        if versions and reader.mode == "mirror":
+        if versions and reader.mode in ONE_VERSION_MODES:
             shown_any = show_archived(reader.archived_versions(parts, limit, names, since=first), as_json=as_json)
             raise typer.Exit(0 if shown_any else 1)
         if versions:

@@ -134,7 +134,7 @@ COMMANDS: dict[str, Entry | GroupEntry] = {
     "tail": Entry("Print changes and statements as JSON, one entry of alibaba canal's shape on each line."),
     "get": Entry("Show the row of a key in a lake table, or its versions; exits with 1 when there is none."),
     "explain": Entry(
-        "Show which event, window, merge and snapshot made each version of a row of a mirror; exits with 1 when there is none."
+        "Show which event, window, merge and snapshot made each version of a row; exits with 1 when there is none."
     ),
     "scan": Entry("Show the rows of a lake table in key order, or those of a range of keys."),
     "changes": Entry(

@@ -30,6 +30,9 @@ MODE_TYPES = {
 }
 """Lake types of the columns that only some modes have."""
 
+ONE_VERSION_MODES = ("mirror", "soft_delete")
+"""Modes whose tables keep one version of each row; earlier ones are in batches alone."""
+
 STATEMENT_ROW = -2
 """``_row`` of a statement's effect: before snapshot rows at the same position, and before the rows of its own event."""
 

@@ -153,7 +153,7 @@ class TableReader:
         if snapshot.mode not in ("scd2", "append"):
             raise ConfigError(
                 f"the lake table is in {snapshot.mode} mode, which keeps one version of each row",
-                hint="Use get, or the mode scd2.",
+                hint="Use get, archived_versions, or the mode scd2.",
                 table=snapshot.name,
             )
         _refuse_fresh_versions(snapshot)
@@ -177,8 +177,9 @@ class TableReader:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> ArchivedVersions:
-        """Return the versions of a row of a ``mirror`` table: the lake's row, and the changes that stored batches have, newest first.
+        """Return the versions of a row of a ``mirror`` or ``soft_delete`` table, newest first.
 
+        They are the lake's row, and the changes that stored batches have. The mark of ``soft_delete`` is not among the columns.
         The first call reads the manifests of the stored batches, and the key columns of the table's files; they stay in memory.
 
         Args:

@@ -1,7 +1,7 @@
 """Reads by key from a large lake table after many merges, without Spark: ``./dev bench read``.
 
 In the same run PyIceberg's own scan reads the same keys and ranges. The floor is what Arrow takes to read one row group. Earlier versions
-of rows are read from the batches of the merges.
+of rows are read from the batches of the merges, and from those of many small windows that one merge of another table takes.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ from tests.harness.lake import Lake, lake_config
 
 GETS, PEER_GETS, MANY, RANGE, REPEATS, VERSIONS = 1_000, 5, 1_000, 10_000, 7, 100
 FEW = ["id", "status"]
+_SMALL = 1_000_000
+"""Most rows of the table whose versions are read from many windows."""
 
 
 def main() -> int:
@@ -46,6 +48,8 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=3_000_000, help="of the table (3000000)")
     parser.add_argument("--merges", type=int, default=50, help="without maintenance (50)")
     parser.add_argument("--changes", type=int, default=10_000, help="of each merge (10000)")
+    parser.add_argument("--windows", type=int, default=1_000, help="of which versions of rows are read (1000)")
+    parser.add_argument("--window-changes", type=int, default=1_000, help="of each window (1000)")
     parser.add_argument("--folder", type=Path, help="of a table that an earlier run made there; made if it is empty")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "read.json", help="the file")
     options = parser.parse_args()
@@ -57,6 +61,11 @@ def main() -> int:
             make(config, folder, options.rows, options.merges, options.changes)
         name = f"{options.rows:,} rows after {options.merges} merges of {options.changes:,} changes"
         figures = measured(config, options.rows, name)
+        small = lake_config(folder / "windows", merge={"driver_memory": "2g"})
+        rows = min(options.rows, _SMALL)
+        if not (folder / "windows" / "catalog.db").exists():
+            make_windows(small, folder / "windows", rows, options.windows, options.window_changes)
+        figures += versions(small, rows, options.windows)
     for one in figures:
         ratio = f", {one.ratio} x {one.compared_to}" if one.compared_to else ""
         goal = "" if one.goal is None else f", goal {one.goal:g}: {'met' if one.met else 'not met'}"
@@ -79,6 +88,35 @@ def make(config: SourceConfig, folder: Path, rows: int, merges: int, changes: in
             keys = "uniform" if number % 2 else "recent"
             manifest, stop = write_changes(lake.batches, rows, changes, keys, number)
             lake.merge(lake.batches.plan(stop, manifest))
+
+
+def make_windows(config: SourceConfig, folder: Path, rows: int, windows: int, changes: int) -> None:
+    """Make a small table, and merge many windows of changes at once."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with spark_session(config) as spark:
+        lake = Lake(spark, config, LocalStore(folder / "store"))
+        make_table(spark, lake, rows)
+        made = [write_changes(lake.batches, rows, changes, "uniform", number) for number in range(windows)]
+        lake.merge(lake.batches.plan(made[-1][1], *(manifest for manifest, _ in made)))
+
+
+def versions(config: SourceConfig, rows: int, windows: int) -> list[Figure]:
+    """Read the versions of rows from the batches of many windows; without keys in memory, and with them."""
+    chosen = random.Random(2)
+    keys = [2 * chosen.randrange(rows) for _ in range(VERSIONS)]
+    store = LocalStore(Path(config.store.url.removeprefix("file://")))
+    name = f"{acknowledged(config, store):,} changes in {windows:,} windows"
+    with ReadLake.open(config, store=store) as lake:
+        table = lake.table(TABLE)
+        first = _times(table.archived_versions, keys[:1])
+        warm = _times(table.archived_versions, keys)
+        found = [table.archived_versions(key).rows.num_rows for key in keys]
+    shown = f"{sum(found) / len(found):.1f} versions of each"
+    return [
+        _figure(f"{name}: the first versions of a row", first),
+        _figure(f"{name}: the versions of a row, {shown}, p50", warm, 200),
+        _figure(f"{name}: the versions of a row, {shown}, p99", warm, part=0.99),
+    ]
 
 
 def acknowledged(config: SourceConfig, store: ObjectStore) -> int:

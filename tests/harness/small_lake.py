@@ -11,12 +11,13 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.types import BinaryType, IntegerType, LongType, NestedField, StringType
+from pyiceberg.types import BinaryType, BooleanType, IntegerType, LongType, NestedField, StringType
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.lake.catalog import open_catalog
 from cdc_lib.model.lake_table import KEY_PROPERTY, MARKER_PROPERTY, MODE_PROPERTY, Marker
 from cdc_lib.model.merge_plan import Cut, TableCut
+from cdc_lib.model.table_mode import IS_DELETED
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.cuts import publish
 from cdc_lib.store.objects.open import open_store
@@ -61,7 +62,8 @@ class SmallLake:
         marker: Marker | None = None,
     ) -> Table:
         """Make a table with rows, as a merge with this marker left it."""
-        schema = Schema(*(NestedField(i, one, of) for i, (one, of) in enumerate(COLUMNS.items(), 1)))
+        columns = COLUMNS | ({IS_DELETED: BooleanType()} if mode == "soft_delete" else {})
+        schema = Schema(*(NestedField(i, one, of) for i, (one, of) in enumerate(columns.items(), 1)))
         properties = {KEY_PROPERTY: json.dumps(key), MODE_PROPERTY: mode}
         table = self.catalog.create_table((self.config.source, name), schema, properties=properties)
         self.add(table, rows, marker)

@@ -1,1 +1,1 @@
-"""Earlier versions of a mirror's rows, read from the batches that retention has not removed yet."""
+"""Earlier versions of the rows of mirror and soft_delete tables, read from the batches that retention has not removed yet."""

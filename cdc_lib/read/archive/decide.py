@@ -7,6 +7,7 @@ from datetime import datetime
 from cdc_lib.errors import BatchesMissing, ConfigError
 from cdc_lib.lake.routing import RoutedTable
 from cdc_lib.model.lake_table import Marker
+from cdc_lib.model.table_mode import ONE_VERSION_MODES
 from cdc_lib.read.archive.reach import Floor
 
 _KEEP = "store.keep_batches_for in the source file says how long batches are kept."
@@ -24,9 +25,9 @@ def refuse_table(routed: RoutedTable, mode: str, marker: Marker, source_uuid: st
     Raises:
         ConfigError: names the reason, and what to do instead.
     """
-    if mode != "mirror":
-        hint = "Use get." if mode == "soft_delete" else "Use versions."
-        raise _refused(f"it is in {mode} mode, and archived versions are those of mirror tables", hint, routed)
+    if mode not in ONE_VERSION_MODES:
+        why = f"it is in {mode} mode, and archived versions are those of mirror and soft_delete tables"
+        raise _refused(why, "Use versions.", routed)
     if routed.target.routed:
         raise _refused("a route makes it, perhaps from several tables", "Read its changes with cdc consumers.", routed)
     if routed.target.where:

@@ -18,6 +18,7 @@ from cdc_lib.errors import BatchesMissing, CorruptBatch, IncompatibleSchema
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import GTID, OP, TS
 from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_mode import IS_DELETED
 from cdc_lib.ports import ObjectStore
 from cdc_lib.read.archive.reach import Part
 from cdc_lib.read.archive.segments import Hits, Segment, SegmentKeys, segments_of
@@ -50,7 +51,7 @@ class VersionShape:
 
     @classmethod
     def of(cls, table: str, columns: Sequence[ReadColumn]) -> VersionShape:
-        """Return the shape of a mirror's versions.
+        """Return the shape of a table's versions.
 
         Args:
             table: its name.
@@ -59,7 +60,7 @@ class VersionShape:
         types = {one.name: one.type for one in columns}
         change = [pa.field(OP, pa.string()), pa.field(TS, pa.timestamp("us", tz="UTC")), pa.field(GTID, pa.string())]
         change += [pa.field(name, types[name]) for name in ORDER]
-        metadata = {field.name for field in change}
+        metadata = {IS_DELETED, *(field.name for field in change)}  # the mark of soft_delete is told by _op
         return cls(table, tuple(change), tuple(one for one in columns if one.name not in metadata))
 
     @property

@@ -17,6 +17,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.manifest import TS, Manifest
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.position import Point
+from cdc_lib.model.table_mode import IS_DELETED
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.read.archive.decide import refuse_before, refuse_table, refuse_without_zone
@@ -68,7 +69,7 @@ class TableArchive:
         refuse_without_zone(since, until)
         if since is not None:
             refuse_before(since, self.complete_since, self.reach.floor, self.snapshot.name)
-        chosen = [one.name for one in self.snapshot.columns.choose(columns)]
+        chosen = [one.name for one in self.snapshot.columns.choose(columns) if one.name != IS_DELETED]
         try:
             rows = self._versions(self.snapshot.key.parse(key), limit, since, until)
         except NoSuchKey:

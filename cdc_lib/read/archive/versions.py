@@ -14,7 +14,7 @@ from cdc_lib.merge.collapse import DELETE, INSERT
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import GTID, OP, ROW, TS
 from cdc_lib.model.position import SNAPSHOT_ROW, Point
-from cdc_lib.model.table_mode import RESET, STATEMENT_ROW
+from cdc_lib.model.table_mode import IS_DELETED, RESET, STATEMENT_ROW
 from cdc_lib.read.archive.reach import Reach
 from cdc_lib.read.archive.rows import KeyChanges, VersionShape
 from cdc_lib.read.fresh.rows import order_of
@@ -37,7 +37,7 @@ class ArchivedVersions:
 
     Args:
         rows: newest first. ``_op`` (``c``, ``u``, ``d``; ``r`` for a row that was read by SELECT; ``t`` for a TRUNCATE, a DROP or a CREATE
-            OR REPLACE, without values; null for the lake's row if its change is in no batch any more), ``_ts`` (commit time), ``_gtid``,
+            OR REPLACE, without values, or a row of a ``soft_delete`` table that a new snapshot lacked; null for the lake's row if its change is in no batch any more), ``_ts`` (commit time), ``_gtid``,
             the order key, the source's columns, and ``_changed``: the names of the columns that differ from the version before, null
             if there is none, it is not known, or the row was inserted or deleted. A deleted row has its last values.
         complete_since: commit time from which on no version is missing; None if no change is known.
@@ -63,9 +63,19 @@ def with_lake_row(changes: KeyChanges, row: pa.Table, shape: VersionShape) -> Ke
     known = set(zip(*(part.tolist() for part in order_of(changes.rows)), strict=True))
     if not shaped.num_rows or tuple(int(part[0]) for part in order_of(shaped)) in known:
         return changes
-    op = pa.array([READ if shaped.column(ROW)[0].as_py() == SNAPSHOT_ROW else None], pa.string())
-    shaped = shaped.set_column(shaped.schema.get_field_index(OP), shaped.schema.field(OP), op)
+    op = _op_of(row, shaped)
+    shaped = shaped.set_column(shaped.schema.get_field_index(OP), shaped.schema.field(OP), pa.array([op], pa.string()))
+    if op == RESET:
+        shaped = shape.rows(shaped.select([field.name for field in shape.change]))
     return KeyChanges(pa.concat_tables([changes.rows, shaped]), (*changes.columns, _all_of(shape)))
+
+
+def _op_of(row: pa.Table, shaped: pa.Table) -> str | None:
+    """Return what made the lake's row, as far as it shows that; a row that is marked as deleted has its last values."""
+    number = shaped.column(ROW)[0].as_py()
+    if IS_DELETED in row.column_names and row.column(IS_DELETED)[0].as_py():
+        return RESET if number == STATEMENT_ROW else DELETE
+    return READ if number == SNAPSHOT_ROW else None
 
 
 def with_resets(changes: KeyChanges, reach: Reach, shape: VersionShape) -> KeyChanges:

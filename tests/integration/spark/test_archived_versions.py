@@ -19,12 +19,15 @@ from tests.harness.shop import Shop
 
 pytestmark = pytest.mark.turns(2)
 
+TABLES = ("parts", "kept")
+"""A ``mirror`` and a ``soft_delete`` table."""
+
 NAMES = ("a", "A", "ä", "b")
 MONTH = 30 * 86_400
 
 
 class Written:
-    """Writes to the table ``parts`` with a key of a text and a number, and remembers each change of each key.
+    """Writes to two equal tables with a key of a text and a number, and remembers each change of each key.
 
     Args:
         shop: the source.
@@ -34,10 +37,15 @@ class Written:
     def __init__(self, shop, seed=1):
         self.shop, self.chosen = shop, random.Random(seed)
         self.rows, self.history, self.before_empty = {}, defaultdict(list), set()
-        shop.execute(
+        self.execute(
             "CREATE TABLE parts (name VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, n INT, v INT, t VARCHAR(9), "
             "PRIMARY KEY (name, n))"
         )
+
+    def execute(self, sql):
+        """Run a statement on both tables."""
+        for name in TABLES:
+            self.shop.execute(sql.replace("parts", name))
 
     def note(self, op, key, values):
         """Remember a change, and what it made of its row."""
@@ -56,30 +64,30 @@ class Written:
         where = "WHERE name = '{}' AND n = {}".format(*key)
         cells = ", ".join("NULL" if one is None else repr(one) for one in (*key, *values.values()))
         if key not in self.rows:
-            self.shop.execute(f"INSERT INTO parts VALUES ({cells})")
+            self.execute(f"INSERT INTO parts VALUES ({cells})")
             self.note("c", key, values)
         elif (kind := self.chosen.choice(["delete", "move", "update", "update", "update"])) == "delete":
-            self.shop.execute(f"DELETE FROM parts {where}")
+            self.execute(f"DELETE FROM parts {where}")
             self.note("d", key, self.rows[key])
         elif kind == "move":
             to = (key[0], 10 + sum(map(len, self.history.values())))
-            self.shop.execute(f"UPDATE parts SET n = {to[1]} {where}")
+            self.execute(f"UPDATE parts SET n = {to[1]} {where}")
             old = self.rows[key]
             self.note("d", key, old)
             self.note("u", to, old)
         elif values != self.rows[key]:  # else the statement changes nothing, and has no event
             text = "NULL" if values["t"] is None else f"'{values['t']}'"
-            self.shop.execute(f"UPDATE parts SET v = {values['v']}, t = {text} {where}")
+            self.execute(f"UPDATE parts SET v = {values['v']}, t = {text} {where}")
             self.note("u", key, values)
 
     def insert(self, key):
         """Insert a row that :meth:`change` leaves alone."""
-        self.shop.execute("INSERT INTO parts VALUES ('{}', {}, 1, 'x')".format(*key))
+        self.execute("INSERT INTO parts VALUES ('{}', {}, 1, 'x')".format(*key))
         self.note("c", key, {"v": 1, "t": "x"})
 
     def empty(self):
         """Empty the table."""
-        self.shop.execute("TRUNCATE TABLE parts")
+        self.execute("TRUNCATE TABLE parts")
         for key in set(self.rows):
             self.note("t", key, {"v": None, "t": None})
         self.before_empty = set(self.history)
@@ -92,7 +100,7 @@ class Written:
             cursor.execute(f"USE `{self.shop.database}`")
             for statement in (
                 "XA START 'parts'",
-                "UPDATE parts SET v = {} WHERE name = '{}' AND n = {}".format(v, *key),
+                *(f"UPDATE {name} SET v = {v} WHERE name = '{key[0]}' AND n = {key[1]}" for name in TABLES),
                 "XA END 'parts'",
                 "XA PREPARE 'parts'",
             ):
@@ -105,6 +113,12 @@ class Written:
             self.note("u", key, self.rows[key] | {"v": v})
 
         return commit
+
+    def of_lake(self, name, key):
+        """Return the version of a key that the lake table alone shows; a soft_delete table also has deleted rows."""
+        if key in self.rows:
+            return [(None, self.rows[key], None)]
+        return [(*self.history[key][-1][:2], None)] if name == "kept" and self.history[key] else []
 
     def expected(self, key):
         """Return the versions of a key, newest first; rows before the first batch may have been removed with the others."""
@@ -129,6 +143,7 @@ def shop(any_server, database, tmp_path, lake, monkeypatch):
 
 def test_versions_are_what_was_written_in_order(shop):
     """Inserts, updates, deletes, moved keys, a TRUNCATE and an XA transaction over several windows; then without the oldest ones."""
+    shop.write(modes=[{"tables": f"{shop.database}.kept", "mode": "soft_delete"}])
     parts, found = Written(shop), {}
     shop.runs(2)
     for number in range(5):
@@ -144,31 +159,35 @@ def test_versions_are_what_was_written_in_order(shop):
         shop.cdc("cdc run shop")
     config = load_source(shop.folder / "sources" / "shop.yaml")
     with Lake.open(config, store=shop.store) as lake:
-        reader = lake.table(f"{shop.database}.parts")
-        for key in [*parts.history, ("none", 1)]:
-            found[key] = reader.archived_versions(key)
-            assert versions(found[key]) == parts.expected(key), key
-            assert versions(reader.archived_versions(key, limit=2)) == parts.expected(key)[:2]
-            assert orders(found[key]) == sorted(orders(found[key]), reverse=True)
-        times = found["a", 1].rows.column("_ts").to_pylist()
-        assert found["a", 1].complete_since <= times[-1] <= times[0]
+        readers = {name: lake.table(f"{shop.database}.{name}") for name in TABLES}
+        for name, reader in readers.items():
+            for key in [*parts.history, ("none", 1)]:
+                found[name, key] = reader.archived_versions(key)
+                assert versions(found[name, key]) == parts.expected(key), (name, key)
+                assert versions(reader.archived_versions(key, limit=2)) == parts.expected(key)[:2]
+                assert orders(found[name, key]) == sorted(orders(found[name, key]), reverse=True)
+        first = found["parts", ("a", 1)]
+        times = first.rows.column("_ts").to_pylist()
+        assert first.complete_since <= times[-1] <= times[0]
 
         windows = stored_windows(shop.store, "shop")
         for window in windows[: len(windows) * 2 // 3]:
             os.utime(shop.folder / "store" / window.key, (time.time() - MONTH,) * 2)
         shop.cdc("cdc batches gc shop --yes")
-        reader.refresh()
-        for key, before in found.items():
-            left = reader.archived_versions(key)
+        for reader in readers.values():
+            reader.refresh()
+        for (name, key), before in found.items():
+            left = readers[name].archived_versions(key)
             known = [one for one in orders(before) if one[:3] >= left.complete_from]
             assert orders(left)[: len(known)] == known
             assert [one[:2] for one in versions(left)][: len(known)] == [one[:2] for one in parts.expected(key)][
                 : len(known)
             ]
-            of_lake = [(None, parts.rows[key], None)] if key in parts.rows and not known else []
-            assert versions(left)[len(known) :] == of_lake
+            of_lake = [] if known else parts.of_lake(name, key)
+            assert versions(left)[len(known) :] == of_lake, (name, key)
+        reader = readers["parts"]
         assert versions(reader.archived_versions(("still", 1))) == [(None, {"v": 1, "t": "x"}, None)]
-        assert found["a", 1].complete_from < left.complete_from
+        assert first.complete_from < left.complete_from
         assert left.why == "earlier batches are not stored"
         with pytest.raises(BatchesMissing, match="all versions of rows are known since"):
             reader.archived_versions(("a", 1), since=times[-1])

@@ -109,7 +109,7 @@ def test_a_time_of_versions_is_for_mirrors(cdc, lake):
     get = ("get", "shop", "shop.changes", "de", 1, "--versions")
     assert [one["name"] for one in json.loads(cdc(*get, "--limit", 1, "--json").stdout)] == ["new"]
     result = cdc(*get, "--since", "2026-01-01")
-    assert (result.exit_code, "--since is for mirror tables" in result.stderr) == (2, True)
+    assert (result.exit_code, "--since is for mirror and soft_delete tables" in result.stderr) == (2, True)
 
 
 def test_a_row_is_shown_as_of_a_cut(cdc, lake, orders):

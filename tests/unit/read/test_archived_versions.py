@@ -14,6 +14,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.lake_table import Marker
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema import SourceType
+from cdc_lib.model.table_mode import STATEMENT_ROW
 from cdc_lib.read import Lake
 from cdc_lib.read.asynchronous import AsyncTableReader
 from cdc_lib.store.cursors import ObjectCursorStore
@@ -362,10 +363,39 @@ def test_a_new_epoch_ends_the_history(source):
     assert found.why == "epoch 2 of the source begins there (failover)"
 
 
-@pytest.mark.parametrize("mode", ["soft_delete", "scd2", "append"])
+def test_deleted_rows_of_soft_delete_tables_have_versions(source):
+    """Those in batches as in a mirror; without them the marked row is a delete with its last values, or a statement without."""
+
+    def gone(country, name, offset, number=0):
+        return row(country, 1, name, offset) | {"_is_deleted": True, "_row": number}
+
+    source.window(change("d", 310, "Gil"), statements=[("truncate", "shop.people", 350)])
+    source.merged(
+        [
+            gone("de", "Gil", 310),
+            gone("fr", "Eve", 350, STATEMENT_ROW),
+            gone("at", "Ida", 2),
+            gone("ch", "Ed", 3, STATEMENT_ROW),
+        ],
+        "soft_delete",
+    )
+    assert shown(versions(source)) == [("d", 310, "Gil", None), *ALL]
+    assert shown(versions(source, ("fr", 1))) == [("t", 350, None, None), ("u", 110, "Eve", None)]
+    assert shown(versions(source, ("at", 1))) == [("d", 2, "Ida", None)]
+    assert shown(versions(source, ("ch", 1))) == [("t", 3, None, None)]
+    found = versions(source, ("at", 1))
+    assert "_is_deleted" not in found.rows.column_names
+    assert versions(source, columns=["name", "_is_deleted"]).rows.column_names[-2:] == ["name", "_changed"]
+    source.store.delete([one.key for one in stored_windows(source.store, "shop")])
+    assert shown(versions(source)) == [("d", 310, "Gil", None)]
+
+
+@pytest.mark.parametrize("mode", ["scd2", "append"])
 def test_tables_of_other_modes_are_refused(source, mode):
     source.merged([], mode)
-    with pytest.raises(ConfigError, match=f"it is in {mode} mode, and archived versions are those of mirror tables"):
+    with pytest.raises(
+        ConfigError, match=f"it is in {mode} mode, and archived versions are those of mirror and soft_delete tables"
+    ):
         versions(source)
 
 
