@@ -40,6 +40,9 @@ from cdc_lib.status.daily_checks import daily_findings
 _INTERVAL = 5
 """Seconds between two looks of ``--watch``."""
 
+_LONG = 60.0
+"""Seconds of work from which on a backlog is named."""
+
 
 def status(
     context: typer.Context,
@@ -111,6 +114,7 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
         else:
             if outcome.retention_warning:
                 say(f"{outcome.source}: {outcome.retention_warning}", style="yellow")
+            say_backlog(outcome)
             say_who_holds(outcome.source, outcome.consumers)
             for one in outcome.lagging:
                 _show_lagging(outcome.source, one)
@@ -124,6 +128,13 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             say_missing(outcome)
             say_stopped(outcome)
             say_foreign(outcome)
+
+
+def say_backlog(outcome: Status) -> None:
+    """Print how much is not drained and how long that takes, if it is known and takes a minute or longer."""
+    backlog = outcome.retention.backlog if outcome.retention is not None else None
+    if backlog is not None and (backlog.seconds or 0.0) >= _LONG:
+        say(f"{outcome.source}: {backlog}")
 
 
 def say_parts(outcome: Status) -> None:

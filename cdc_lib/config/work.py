@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import ByteSize, Field, field_validator
 
-from cdc_lib.config.base import Section, Text, VariableName
+from cdc_lib.config.base import Duration, Section, Text, VariableName
 
 
 class DrainConfig(Section):
@@ -32,6 +33,14 @@ class SnapshotConfig(Section):
     """Reading tables by SELECT."""
 
     chunk_rows: int = Field(default=100_000, ge=1, description="rows of one chunk, at least 1")
+    run_for: Duration = Field(
+        default=timedelta(minutes=15),
+        description="a duration such as 15m: how long a run reads snapshots before it merges the other tables; 0s: to their end",
+    )
+
+    def until(self, began: datetime) -> datetime | None:
+        """Return when a run that began at a time ends reading snapshots; None if it reads them to their end."""
+        return began + self.run_for if self.run_for else None
 
 
 class SparkServerConfig(Section):
@@ -62,6 +71,12 @@ class MergeConfig(Section):
         default=None, min_length=1, description="name of the Airflow pool of the tasks that run Spark"
     )
     conf: dict[str, Text] = Field(default_factory=dict, description="further Spark settings, name: value")
+    application_url: str | None = Field(
+        default=None,
+        pattern=r"^https?://\S*\{id\}\S*$",
+        description="address of the page that the history server or the master has of an application, with {id} for the "
+        "application's id: http://history.internal:18080/history/{id}/",
+    )
 
     @field_validator("spark_server", mode="before")
     @classmethod

@@ -60,6 +60,7 @@ class SourceFigures:
         source: its name.
         lag_seconds: age of the oldest change that is not in the lake, 0 when all are.
         lag_bytes: binlog between the lake and the end of the binlog.
+        catch_up_seconds: to drain the backlog at the rate of the last one.
         epoch: of the drain cursor.
         windows_in_flight: planned and not acknowledged.
         windows_pending: drained, and not in the lake.
@@ -82,6 +83,7 @@ class SourceFigures:
     source: str
     lag_seconds: float | None = None
     lag_bytes: int | None = None
+    catch_up_seconds: float | None = None
     epoch: int | None = None
     windows_in_flight: int | None = None
     windows_pending: int | None = None

@@ -20,6 +20,7 @@ class ServerObservation:
         binlog_end: end of its binlog.
         files: binlog files and their sizes in bytes, from the one on that the lake needs next.
         purges_at: from when on the server may purge what is drained next; None when it does not, or when it is unknown.
+        drain_rate: bytes of binlog a second at which the last backlog was drained, from run to run; None if that is unknown.
     """
 
     source: str
@@ -28,6 +29,7 @@ class ServerObservation:
     binlog_end: Position
     files: tuple[tuple[str, int], ...]
     purges_at: datetime | None
+    drain_rate: float | None = None
 
     def retention_left_seconds(self, now: datetime) -> float | None:
         """Return the seconds until the server may purge what is drained next, at least 0; None when that time is not known.

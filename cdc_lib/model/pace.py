@@ -49,12 +49,13 @@ class Pace:
         text = f"{self.what}: {self.done:,} {self.unit}"
         if self.total > 0:
             text += f" of about {max(self.total, self.done):,}"
-        text += f" in {_duration(took)}, {rate:,.0f} a second"
+        text += f" in {duration(took)}, {rate:,.0f} a second"
         remaining = self.total - self.done
-        return f"{text}, about {_duration(remaining / rate)} left" if remaining > 0 and rate > 0 else text
+        return f"{text}, about {duration(remaining / rate)} left" if remaining > 0 and rate > 0 else text
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time as people say it: seconds, minutes or hours."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.backlog import Backlog
 from cdc_lib.model.batch_check import DailyChecks
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.changed_rows import AfterMerge
@@ -28,7 +29,7 @@ class DrainResult:
     Args:
         unit_id: the window's or snapshot task's id.
         batches: batches that this call wrote; 0 when all existed already.
-        rows: rows in the unit's batches that this call wrote or found.
+        rows: rows in the batches that this call wrote; if all existed already, in those that it found.
         bytes: bytes of their files.
         events: binlog events read.
         seconds: wall clock time.
@@ -114,11 +115,13 @@ class Gauges:
         lag_seconds: age of the oldest change that is not in the lake, 0 when all are; None before the first cut. It grows while
             the server cannot be reached.
         warning: what is wrong with the forecast, and how to fix it; empty if retention is long enough.
+        backlog: what is not drained yet; None before the first plan, or while the server cannot be reached.
     """
 
     retention_hours: float | None
     lag_seconds: float | None
     warning: str
+    backlog: Backlog | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from cdc_lib.model.backlog import Backlog
 from cdc_lib.model.position import Position
 
 
@@ -71,6 +72,11 @@ class RetentionForecast:
     room_seconds: float | None
     purged: bool = False
     unknown: str = ""
+
+    @property
+    def backlog(self) -> Backlog:
+        """What is not drained yet."""
+        return Backlog(self.pending_bytes, self.catch_up_seconds)
 
     @property
     def shortest(self) -> float | None:

@@ -19,6 +19,7 @@ from cdc_lib.model.verify import Verified
 from cdc_lib.model.waiting import unmerged
 from cdc_lib.plan.windows import bytes_between
 from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.status.backlog import backlog_of
 from cdc_lib.status.coverage import unresolved
 from cdc_lib.status.overview import in_this_epoch, lag_seconds
 from cdc_lib.store.coverage import coverages
@@ -55,10 +56,12 @@ def figures_of(
     interval = longest_gap(config.verify.schedule) if config.verify.schedule is not None else None
     lag = lag_seconds(store, drain, lake, live, published=cut is not None)
     lagging = drain.lagging_in(lake) if drain is not None else ()
+    backlog = backlog_of(drain, seen)
     return SourceFigures(
         source=source,
         lag_seconds=lag,
         lag_bytes=lag_bytes(drain, lake, seen),
+        catch_up_seconds=backlog.seconds if backlog is not None else None,
         epoch=drain.epoch if drain is not None else None,
         windows_in_flight=len(drain.in_flight) if drain is not None else None,
         windows_pending=_pending(stored_windows(store, source), drain, lake),

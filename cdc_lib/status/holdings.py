@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.merge.answers import OpenQuestion, questions_of
+from cdc_lib.model.backlog import Backlog
 from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
@@ -23,6 +24,7 @@ from cdc_lib.model.waiting import is_waiting
 from cdc_lib.plan.gaps import as_gap, lost_cursor
 from cdc_lib.ports import CursorStore, ObjectInfo, ObjectStore
 from cdc_lib.quarantine.tables import findings as quarantine_findings
+from cdc_lib.status.backlog import backlog_of
 from cdc_lib.status.changed_rows import changed_row_findings
 from cdc_lib.status.coverage import coverage_findings
 from cdc_lib.status.cut_facts import CutFacts, facts_of_cut
@@ -88,6 +90,11 @@ class Holdings:
     def lag_bytes(self) -> int | None:
         """Binlog that the lake lacks, up to its end as the last plan saw it; None when unknown."""
         return lag_bytes(self.drain, self.lake, self.seen)
+
+    @property
+    def backlog(self) -> Backlog | None:
+        """Binlog that is not drained, up to its end as the last plan saw it; None when unknown."""
+        return backlog_of(self.drain, self.seen)
 
     @property
     def retention_left_seconds(self) -> float | None:

@@ -40,4 +40,5 @@ def observation_of(
         binlog_end=facts.binlog_end,
         files=tuple(file for file in facts.files if file_number(file[0]) >= first),
         purges_at=None if left is None else at + timedelta(seconds=left),
+        drain_rate=forecast.bytes_per_second if forecast is not None else None,
     )

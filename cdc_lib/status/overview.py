@@ -123,7 +123,7 @@ def gauges_of(config: SourceConfig, credentials: Credentials, store: ObjectStore
     left = None if forecast is None else 0.0 if forecast.purged else forecast.shortest
     hours = None if left is None else left / 3600
     lag = lag_seconds(store, drain, lake, facts, published=published)
-    return Gauges(hours, lag, outlook.warning if outlook else "")
+    return Gauges(hours, lag, outlook.warning if outlook else "", forecast.backlog if forecast is not None else None)
 
 
 def observed(config: SourceConfig, credentials: Credentials, cursors: CursorStore) -> ServerObservation | None:

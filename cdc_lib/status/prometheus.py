@@ -88,6 +88,12 @@ UP = "cdc_source_up"
 FAMILIES = (
     _of_source("cdc_lag_seconds", "gauge", "Age of the oldest change that is not in the lake", lambda s: s.lag_seconds),
     _of_source("cdc_lag_bytes", "gauge", "Binlog between the lake and the end of the binlog", lambda s: s.lag_bytes),
+    _of_source(
+        "cdc_catch_up_seconds",
+        "gauge",
+        "Time to drain the backlog at the rate of the last one",
+        lambda s: s.catch_up_seconds,
+    ),
     _of_source("cdc_epoch", "gauge", "Epoch of the drain cursor", lambda s: s.epoch),
     _of_source(
         "cdc_windows_in_flight",

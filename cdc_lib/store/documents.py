@@ -28,6 +28,7 @@ from cdc_lib.model.raw_event import RawFacts
 from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.model.sealed_days import AnnouncedDays
+from cdc_lib.model.spark_application import SparkApplication
 from cdc_lib.model.verify import Report, Verified
 from cdc_lib.model.window import DrainUnit, SnapshotTask, Window
 from cdc_lib.ports import ObjectStore
@@ -56,6 +57,7 @@ Document = (
     | SchemaAnswer
     | AfterMerge
     | BackfillReport
+    | SparkApplication
     | Coverage
     | DailyChecks
 )
@@ -84,6 +86,7 @@ _KINDS: dict[type[Any], str] = {
     SchemaAnswer: "schema_answer",
     AfterMerge: "after_merge",
     BackfillReport: "backfill_report",
+    SparkApplication: "spark_application",
     Coverage: "coverage",
     DailyChecks: "daily_checks",
 }

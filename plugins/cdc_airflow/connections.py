@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 from pydantic import BaseModel, ValidationError
 
+from cdc_airflow.connection_answer import answer_of, line_of
 from cdc_airflow.get_provider_info import SOURCE_TYPE, STORE_TYPE
 from cdc_lib.config import Credentials, SourceConfig, StoreConfig, credentials_from_environment, load_source
 from cdc_lib.config.credentials import StoreKeys
@@ -55,9 +56,9 @@ class SourceConnectionHook(BaseHook):
     def test_connection(self) -> tuple[bool, str]:
         """Run the preflight; return whether a run can work, and one line for each finding."""
         try:
-            return _answer(self._findings(self.get_connection(self.conn_id)))
+            return answer_of(self._findings(self.get_connection(self.conn_id)))
         except CdcError as error:
-            return False, _line("error", str(error))
+            return False, line_of("error", str(error))
 
     def _findings(self, connection: Connection) -> list[Finding]:
         from cdc_lib.doctor.examine import examine, examine_server
@@ -100,9 +101,9 @@ class StoreConnectionHook(BaseHook):
                 name: value for name, value in _extra(connection).items() if name in _STORE_SETTINGS and value != ""
             }
             config = _checked(StoreConfig, given)
-            return _answer(check_store(config, open_store(config, keys_of(connection))))
+            return answer_of(check_store(config, open_store(config, keys_of(connection))))
         except CdcError as error:
-            return False, _line("error", str(error))
+            return False, line_of("error", str(error))
 
 
 _STORE_SETTINGS = ("url", "endpoint_url", "region", "ca", "path_style")
@@ -234,13 +235,3 @@ def _other_address(connection: Connection, config: SourceConfig) -> Iterable[Fin
 
 def _extra(connection: Connection) -> dict[str, Any]:
     return dict(connection.extra_dejson)
-
-
-def _answer(findings: Iterable[Finding]) -> tuple[bool, str]:
-    found = list(findings)
-    text = "\n".join(_line(one.level, f"{one.what}. {one.hint}" if one.hint else one.what) for one in found)
-    return all(one.level != "error" for one in found), text
-
-
-def _line(level: str, text: str) -> str:
-    return f"{level}: {' '.join(text.split())}"

@@ -15,7 +15,8 @@ whole (*snapshots*). Both are stored in the cursor before anything is read. Wind
 
 DRAIN = """
 One task for each window or snapshot; many snapshots are divided among a few tasks. A task reads from the server and writes Parquet
-files. It writes the manifest last, which makes the files a *batch*.
+files. It writes the manifest last, which makes the files a *batch*. Snapshots are read until the run is `snapshot.run_for` old; the next
+run goes on.
 
 * **Retry, clear**: an existing batch is not changed; a missing one is written, with the same bytes.
 * **Mark success**: writes nothing, and `ack_drain` stops at this window. The next run drains it.
@@ -89,7 +90,7 @@ differences. Reads only, unless *Repair* is on. `cdc status` shows the result.
 
 SNAPSHOT = """
 Requests in the drain cursor that tables, or rows of one table, are read again by SELECT. The next runs of the source's DAG read and
-merge them. Until then the lake tables of the source do not change; draining continues. `cdc snapshot` does the same.
+merge them. Until then the lake does not change these tables; the others are merged. `cdc snapshot` does the same.
 
 * **Retry, clear**: requests again. A table that already waits for its snapshot is not requested twice.
 * **Mark success**: requests nothing.

@@ -119,7 +119,7 @@ def get_provider_info() -> dict[str, Any]:
                 ],
             }
         ],
-        "triggers": [{"integration-name": "CDC", "python-modules": ["cdc_airflow.triggers"]}],
+        "triggers": [{"integration-name": "CDC", "python-modules": ["cdc_airflow.triggers", "cdc_airflow.server_job"]}],
         "extra-links": [
             f"cdc_airflow.links.{name}" for name in ("WindowLink", "CutLink", "VerifyReportLink", "SparkUiLink")
         ],

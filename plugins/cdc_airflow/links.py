@@ -32,14 +32,23 @@ class SourcePageLink(BaseOperatorLink):
         # A mapped task that fails before it has its arguments is still the operator that maps it.
         file = operator.source_file if hasattr(operator, "source_file") else operator.partial_kwargs["source_file"]
         page = quote(f"cdc_{Path(file).stem}", safe="")
-        return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/plugin/cdc/{page}#{self.part}"
+        return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}/plugin/cdc/{page}#{self.place(operator)}"
+
+    def place(self, operator: Any) -> str:  # noqa: ARG002 - for links that know more of their task
+        """Return where on the page it leads."""
+        return self.part
 
 
 class WindowLink(SourcePageLink):
-    """From a drain to the windows of its source."""
+    """From a drain to its window on the page of its source; from one that read no window, to all of them."""
 
     title = "Window"
     part = "windows"
+
+    def place(self, operator: Any) -> str:
+        """Return where on the page it leads; the page shows the window alone."""
+        window = getattr(operator, "window_id", None)
+        return f"{self.part}={quote(window, safe='')}" if window else self.part
 
 
 class CutLink(SourcePageLink):

@@ -114,6 +114,7 @@ def test_the_navigation_leads_to_the_list_and_from_there_to_a_source(viewer: Pag
     picture(viewer, "cdc-sources")
     viewer.get_by_role("link", name="shop", exact=True).click()
     expect(viewer.get_by_role("heading", name="shop", exact=True)).to_be_visible(timeout=SLOW)
+    expect(viewer.get_by_text("drained in about 2 min")).to_be_visible()
     for title in ("The last day", "Windows", "Tables", "Cuts", "Moves of the cursor", "Epochs"):
         expect(viewer.get_by_role("heading", name=title, exact=True)).to_be_visible()
     expect(viewer.get_by_role("region", name="Cuts, latest first")).to_contain_text("binlog.000001:58004", timeout=SLOW)
@@ -148,6 +149,22 @@ def test_a_task_s_button_leads_to_its_part_of_the_page(viewer: Page, server: Api
     expect(viewer.get_by_text("Loading …")).to_have_count(0, timeout=SLOW)
     viewer.wait_for_timeout(3_000)  # the last of its scrolls
     expect(part.get_by_role("heading").first).to_be_in_viewport()
+
+
+def test_the_button_of_a_drain_shows_its_window_alone(viewer: Page, server: ApiServer, shop: PageSource):
+    """One that is too old to be listed says so."""
+    for window, expected in (
+        (shop.window(57).id, "binlog.000001:57004"),
+        ("forgotten", "is not one of the last hundred"),
+    ):
+        operator = SimpleNamespace(source_file="/sources/shop.yaml", window_id=window)
+        address = WindowLink().get_link(operator, ti_key=TaskInstanceKey("cdc_shop", "drain", "run"))
+        show(viewer, server, "plugin/" + address.partition("/plugin/")[2])
+        expect(viewer.locator("#windows")).to_contain_text(expected, timeout=SLOW)
+        rows = viewer.get_by_role("region", name="Windows, latest first").get_by_role("row")
+        expect(rows).to_have_count(2 if window != "forgotten" else 1)
+    viewer.get_by_role("button", name="Show all windows").click()
+    expect(rows).to_have_count(11)
 
 
 def test_tables_are_searched_sorted_and_filtered(viewer: Page, server: ApiServer):

@@ -60,6 +60,7 @@ class PageSource:
         asked: tables of which the last merge asked about a TRUNCATE.
         failover: whether the source went over to a standby before its last run.
         keeps: for how long the server kept what is drained next, when the last plan asked it; None when it was not asked.
+        drain_rate: bytes of binlog a second that the last plan knew; None when it knew none.
         changed: top-level values of the source file.
     """
 
@@ -80,6 +81,7 @@ class PageSource:
     asked: Sequence[TableName] = ()
     failover: bool = False
     keeps: timedelta | None = None
+    drain_rate: float | None = 25.0
     changed: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -168,7 +170,13 @@ class PageSource:
         host = {"server_uuid": STANDBY, "host": "standby"} if self.failover else {"host": "db.example.com"}
         end = _position(self.windows + self.in_flight + 1)
         seen = ServerObservation(
-            self.name, self.ended, replace(IDENTITY, **host), end, ((end.file, end.offset),), self.ended + self.keeps
+            self.name,
+            self.ended,
+            replace(IDENTITY, **host),
+            end,
+            ((end.file, end.offset),),
+            self.ended + self.keeps,
+            drain_rate=self.drain_rate,
         )
         note_server(self.store, seen)
 

@@ -41,6 +41,11 @@ class SparkCluster:
         """What ``--master`` names."""
         return f"spark://127.0.0.1:{self.port}"
 
+    @property
+    def page(self) -> str:
+        """Address of the master's pages."""
+        return f"http://127.0.0.1:{self._page}"
+
     def __enter__(self) -> Self:
         self._start("master", "--host", "127.0.0.1", "--port", str(self.port), "--webui-port", str(self._page))
         self.processes[0].wait_until_ready(lambda: self._state() is not None)
@@ -76,7 +81,7 @@ class SparkCluster:
     def _state(self) -> dict[str, Any] | None:
         with (
             suppress(URLError, ConnectionError),
-            urllib.request.urlopen(f"http://127.0.0.1:{self._page}/json/") as page,
+            urllib.request.urlopen(f"{self.page}/json/") as page,  # noqa: S310 - its own address
         ):
             state: dict[str, Any] = json.load(page)
             return state

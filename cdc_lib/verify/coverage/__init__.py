@@ -1,1 +1,1 @@
-"""Compares the rows that a merge changed with the source, by their keys, after its cut is published. Without Spark."""
+"""Compares key ranges of each table with the source in turns, so that each is compared within a period. Without Spark."""

@@ -45,7 +45,7 @@ class AckDrainOperator(CdcOperator):
             result.consumer, result.start, result.stop, result.windows, result.chunks,
         )  # fmt: skip
         if result.waiting:
-            self.log.warning("%d units in flight have no batch yet; the next run drains them", result.waiting)
+            self.log.warning("%d units in flight are not complete yet; the next run goes on with them", result.waiting)
         for one in result.quarantined:
             if one.fault is None:
                 self.log.info("%s is read again: %s", one.table, one.why)

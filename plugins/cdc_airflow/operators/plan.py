@@ -106,6 +106,14 @@ class PlanOperator(CdcOperator, SkipMixin):
 
     def _show_gauges(self, pipeline: Pipeline) -> None:
         seen = pipeline.gauges()
-        show(pipeline.config.source, retention_hours=seen.retention_hours, lag_seconds=seen.lag_seconds)
+        backlog = seen.backlog
+        show(
+            pipeline.config.source,
+            retention_hours=seen.retention_hours,
+            lag_seconds=seen.lag_seconds,
+            catch_up_seconds=backlog.seconds if backlog is not None else None,
+        )
+        if backlog is not None and backlog.bytes > pipeline.config.drain.max_window_bytes:
+            self.log.info("%s", backlog)
         if seen.warning:
             self.log.warning("%s", seen.warning)

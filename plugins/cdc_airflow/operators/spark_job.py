@@ -17,6 +17,7 @@ from cdc_airflow.links import SparkUiLink
 from cdc_airflow.operators.base import CdcOperator
 from cdc_airflow.server_job import ServerJob, SparkJobTrigger
 from cdc_lib.errors import CdcError, ConfigError, MergeError, load_error
+from cdc_lib.model.spark_application import APPLICATION_FILE, SparkApplication
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperatorLink, Context
@@ -41,11 +42,15 @@ class SparkJobOperator(CdcOperator):
         super().__init__(**kwargs)
         self.deferrable = deferrable
         self._job: Job | ServerJob | None = None
+        self._own_pages: str | None = None
 
     @property
     def spark_ui(self) -> str | None:
-        """Address of the pages of the Spark that runs the job; None of a process of the task, whose Spark ends with it."""
-        return self._job.spark_ui if isinstance(self._job, ServerJob) else None
+        """Address of the pages of the Spark that runs the job.
+
+        The Spark of a process of the task ends with it: then it is the address by ``merge.application_url``. None without pages.
+        """
+        return self._job.spark_ui if isinstance(self._job, ServerJob) else self._own_pages
 
     def run_job(
         self,
@@ -79,10 +84,9 @@ class SparkJobOperator(CdcOperator):
         server = CdcHook(self.source_file).config.merge.spark_server
         if server is None:
             given = (*(("--by", by) if by else ()), *arguments)
-            return self._in_process(job, *given, handed=handed, good=good, report=report)
+            return self._in_process(context, job, *given, handed=handed, good=good, report=report)
         self._job = ServerJob.submitted(self.source_file, context, job, *arguments, by=by, handed=handed, report=report)
-        if self.spark_ui is not None:  # now, and not when the task has ended: people look at a job that takes long
-            context["ti"].xcom_push(SparkUiLink().xcom_key, self.spark_ui)
+        self._link_pages(context)
         if not self.deferrable or self._job.ends_soon(self.log):
             return self._job.followed(self.log, good)
         return self.defer(
@@ -122,22 +126,44 @@ class SparkJobOperator(CdcOperator):
         if self._job is not None:
             self._job.stop()
 
+    def _link_pages(self, context: Context) -> None:
+        """Give the task its button now, and not when it has ended: people look at a job that takes long."""
+        if self.spark_ui is not None:
+            context["ti"].xcom_push(SparkUiLink().xcom_key, self.spark_ui)
+
     def _in_process(
         self,
+        context: Context,
         job: JobName,
         *arguments: str,
         handed: Mapping[str, str] | None,
         good: Collection[int],
         report: bool,
     ) -> str | None:
+        from cdc_lib.store import documents
+
         command = [sys.executable, "-m", f"spark_jobs.{job}", "--config", str(Path(self.source_file).resolve())]
         # Spark leaves folders where it works; they go with the job.
         with tempfile.TemporaryDirectory(prefix="cdc-spark-") as folder:
-            error, left = Path(folder) / "error.json", Path(folder) / "report.json"
+            error, left, pages = (Path(folder) / f"{name}.json" for name in ("error", "report", "application"))
             command[3:3] = ["--error", str(error)]
             command += [*(("--report", str(left)) if report else ()), *arguments]
-            self._job = Job(command, {**job_environment(), **(handed or {})}, Path(folder))
-            status = self._job.run(lambda line: self.log.info("%s", line))
+            environment = {**job_environment(), **(handed or {}), APPLICATION_FILE: str(pages)}
+            self._job = Job(command, environment, Path(folder))
+            application: SparkApplication | None = None
+
+            def heard(line: str) -> None:
+                nonlocal application
+                self.log.info("%s", line)
+                if application is None and pages.is_file():
+                    application = documents.load(SparkApplication, pages.read_bytes(), str(pages))
+                    self._own_pages = application.page
+                    self._link_pages(context)
+
+            try:
+                status = self._job.run(heard)
+            finally:
+                self._own_pages = application.ended if application is not None else None
             if status not in good:
                 raise error_of(status, error)
             return left.read_text() if left.is_file() else None

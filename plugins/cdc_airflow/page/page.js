@@ -110,6 +110,7 @@ const duration = (seconds) => {
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
   return seconds < 172_800 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86_400).toFixed(1)} d`;
 };
+const LONG = 60; // seconds of work from which on a backlog is named
 const ago = (time) => (time ? `${duration(Math.max(0, (Date.now() - new Date(time)) / 1000))} ago` : "never");
 const clock = (time) => (time ? `${new Date(time).toISOString().slice(0, 19).replace("T", " ")} UTC` : "–");
 const rate = (value) => (value === null || value === undefined ? "–" : `${value < 10 ? value.toFixed(1) : number(Math.round(value))} rows/s`);
@@ -138,11 +139,17 @@ const Shown = ({ answer, children, empty, waiting = "Loading …" }) => {
     empty ? h(Quiet, { py: 4 }, empty) : children(answer.data));
 };
 
+/* What the address names: a part of the page, and perhaps one item of it. */
+const anchor = () => {
+  const [part, item] = globalThis.location.hash.slice(1).split("=");
+  return { part, item: item ? named(item) : null };
+};
+
 /* Scrolls to a part of the page that the address names, and again while the parts above it grow, until somebody scrolls. */
 const useAnchor = (part) => {
   const place = useRef(null);
   useEffect(() => {
-    if (!part || globalThis.location.hash !== `#${part}`) return undefined;
+    if (!part || anchor().part !== part) return undefined;
     const go = () => place.current && place.current.scrollIntoView({ block: "start" });
     const timers = [0, 300, 1000, 2500].map((after) => setTimeout(go, after));
     const stop = () => timers.forEach(clearTimeout);
@@ -319,7 +326,13 @@ const Pictures = ({ dagId }) => {
 /* --- one source ------------------------------------------------------------------------------------------------------- */
 
 const Windows = ({ dagId }) => {
-  const [picked, setPicked] = useState(null);
+  const asked = () => (anchor().part === "windows" ? anchor().item : null);
+  const [picked, setPicked] = useState(asked);
+  useEffect(() => {
+    const follow = () => setPicked(asked());
+    globalThis.addEventListener("hashchange", follow);
+    return () => globalThis.removeEventListener("hashchange", follow);
+  }, []);
   const [offset, setOffset] = useState(0);
   const answer = useAnswer(address(sourcePath(dagId, "windows")));
   const empty = answer.data && !answer.data.total && "No window was planned yet. The first run plans one.";
@@ -338,6 +351,7 @@ const Windows = ({ dagId }) => {
             style: { width: 14, height: 26, borderRadius: 3, cursor: "pointer", border: picked === one.id ? "2px solid currentColor" : "none", background: `var(--chakra-colors-${(WINDOW_STATES[one.state] || ["gray"])[0]}-solid)` },
           }))),
         picked === null ? null : h(Button, { size: "xs", variant: "outline", mb: 2, onClick: () => setPicked(null) }, "Show all windows"),
+        rows.length ? null : h(Quiet, { role: "status" }, "This window is not one of the last hundred: cdc batches list shows older ones."),
         h(Grid, {
           label: "Windows, latest first",
           columns: [["Window"], ["State"], ["Rows", null, true], ["Bytes", null, true], ["Transactions", null, true], ["Tables", null, true], ["Last change"], ["Acked"], ["Merged"], ["Notes"]],
@@ -668,7 +682,8 @@ const Source = ({ dagId, back }) => {
       below,
       h(Findings, { data }),
       h(SimpleGrid, { as: "dl", columns: { base: 2, md: 3 }, gap: 3, mt: 3 },
-        h(Fact, { name: "Lag", hint: "Age of the oldest change that is not in the lake, as far as the store tells" }, duration(data.lag_seconds), data.lag_bytes === null ? "" : `, ${bytes(data.lag_bytes)}`),
+        h(Fact, { name: "Lag", hint: "Age of the oldest change that is not in the lake, as far as the store tells" }, duration(data.lag_seconds), data.lag_bytes === null ? "" : `, ${bytes(data.lag_bytes)}`,
+          data.catch_up_seconds >= LONG ? h(Quiet, { title: "Until all of the binlog is drained, at the rate of the last backlog" }, `drained in about ${duration(data.catch_up_seconds)}`) : null),
         h(Fact, { name: "Binlog kept for", hint: `Until the server may purge what is drained next, as a plan saw ${ago(data.server_seen_at)}` }, h(Retention, { seconds: data.retention_left_seconds })),
         h(Fact, { name: "Throughput of the last merges" }, rate(data.rows_per_second)),
         h(Fact, { name: "Last cut" }, h(Time, { at: data.cut_at })),

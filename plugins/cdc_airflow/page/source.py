@@ -60,6 +60,7 @@ class SourceDetail(BaseModel):
     read_at: datetime
     lag_seconds: float | None
     lag_bytes: int | None
+    catch_up_seconds: float | None
     retention_left_seconds: float | None
     server_seen_at: datetime | None
     rows_per_second: float | None
@@ -88,6 +89,7 @@ def show_source(source: ASource, folder: AFolder) -> SourceDetail:
         read_at=held.at,
         lag_seconds=held.lag_seconds,
         lag_bytes=held.lag_bytes,
+        catch_up_seconds=held.backlog.seconds if held.backlog is not None else None,
         retention_left_seconds=held.retention_left_seconds,
         server_seen_at=held.seen.at if held.seen is not None else None,
         rows_per_second=rows_per_second(held.recent),

@@ -104,6 +104,23 @@ def test_the_test_button_says_what_is_found_line_by_line(station: AirflowStandal
     assert log_in["password"] not in json.dumps([found, wrong])
 
 
+def test_a_worker_says_what_is_found_too(station: AirflowStandalone, log_in: dict[str, Any]):
+    """Where the workers reach the server and the API server does not; Airflow does not keep the password in its answer."""
+    queued = station.request("POST", "/api/v2/connections/enqueue-test", log_in)
+    headers = {"Authorization": f"Bearer {station.token()}", "Airflow-Connection-Test-Token": queued["token"]}
+
+    def tested() -> dict[str, Any] | None:
+        answer = httpx.get(f"{station.url}/api/v2/connections/enqueue-test", headers=headers, timeout=180)
+        answer.raise_for_status()
+        found: dict[str, Any] = answer.json()
+        return found if found["state"] in {"success", "failed"} else None
+
+    found = station.wait("a worker has tested the connection", tested)
+    assert "ok: binlog_format is ROW" in (found["result_message"] or "").splitlines(), found
+    assert found["state"] == "success"
+    assert log_in["password"] not in json.dumps(found)
+
+
 def test_a_new_snapshot_and_a_comparison_are_asked_for_by_a_form(station: AirflowStandalone, shop: AirflowSource):
     """A row that somebody lost in the lake's past is read again; the comparison takes its tables from the form."""
     table = f"{shop.name}.orders"

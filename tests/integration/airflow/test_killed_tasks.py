@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -103,12 +104,37 @@ def test_a_drain_whose_process_is_killed_is_finished_by_its_retry(
     finished(station, proxied, run_id, "drain", before)
 
 
+@pytest.mark.slow
+def test_marking_a_drain_that_runs_ends_it_and_the_next_run_reads_the_same_window(
+    station: AirflowStandalone, proxied: AirflowSource, proxy: TcpProxy
+):
+    """Marked success it has no batch, so that the ack stops at its window; marked failed it fails its run."""
+    before = proxied.state_hashes()
+    for state in ("success", "failed"):
+        proxy.stalled.clear()
+        proxy.stall_after = STALL_AFTER
+        run_id = station.trigger(proxied.dag)
+        process = drain_in_progress(station, proxied, run_id, proxy)
+        (drain,) = (
+            t for t in station.tasks(proxied.dag, run_id) if t["task_id"] == "drain" and t["state"] == "running"
+        )
+        path = f"/api/v2/dags/{proxied.dag}/dagRuns/{run_id}/taskInstances/drain/{drain['map_index']}"
+        station.request("PATCH", path, {"new_state": state})
+        process.wait(180)
+        assert station.wait_for_run(proxied.dag, run_id)["state"] == state
+        assert proxied.state_hashes() == before
+    proxy.stall_after = None
+    run_id = station.trigger(proxied.dag)
+    assert station.wait_for_run(proxied.dag, run_id)["state"] == "success"
+    assert proxied.differences() == []
+
+
 def test_killing_the_task_of_a_merge_ends_its_spark_and_the_retry_finishes(
     station: AirflowStandalone, proxied: AirflowSource
 ):
     """Spark must end with its task, so that no two merges run at once."""
     before = proxied.state_hashes()
-    proxied.write(merge=OWN_JAVA)
+    proxied.write(merge={**OWN_JAVA, "application_url": "http://spark.example/{id}/"})
     run_id = station.trigger(proxied.dag)
 
     def job() -> psutil.Process | None:
@@ -127,6 +153,8 @@ def test_killing_the_task_of_a_merge_ends_its_spark_and_the_retry_finishes(
     task.kill()
     merge.wait(180)
     finished(station, proxied, run_id, "merge", before)
+    buttons = station.get(f"/dags/{proxied.dag}/dagRuns/{run_id}/taskInstances/merge/links")["extra_links"]
+    assert re.fullmatch(r"http://spark\.example/local-\d+/", buttons["Spark UI"])
 
 
 @pytest.mark.slow

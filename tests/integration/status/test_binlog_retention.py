@@ -219,6 +219,39 @@ def statsd(monkeypatch):
         logger.statsd.close()
 
 
+def test_a_backlog_says_when_it_will_be_drained(any_server, database, tmp_path, monkeypatch, capsys):
+    """In the log of a plan, in the status and as a metric; by how long the last windows took, and not before any are drained."""
+    capture = Capture(
+        any_server, database, tmp_path, start="latest", drain={"max_window_bytes": 1000, "max_windows": 1}
+    )
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(1000))")
+    capture.pipeline.plan(by="test")
+    for number in range(4):
+        capture.execute(f"INSERT INTO a VALUES ({number}, REPEAT('x', 1000)), ({number + 10}, REPEAT('x', 1000))")
+        any_server.execute("FLUSH BINARY LOGS")
+    assert capture.pipeline.gauges().backlog.seconds is None
+    for by in ("one run", "another"):
+        for unit in capture.pipeline.plan(by=by):
+            capture.pipeline.drain(unit)
+        capture.pipeline.ack_drain(by=by)
+    backlog = capture.pipeline.gauges().backlog
+    assert backlog.bytes > 4000
+    assert backlog.seconds > 0
+    file = source_file(capture, tmp_path, monkeypatch)
+    file.write_text(file.read_text() + "drain: {max_window_bytes: 1000, max_windows: 1}\n")
+    ti = SimpleNamespace(dag_id="cdc_shop", run_id="manual", task_id="plan", try_number=1)
+    PlanOperator(task_id="plan", source_file=str(file)).work(CdcHook(str(file)), {"ti": ti})
+    line = next(line for line in capsys.readouterr().out.splitlines() if "of binlog are not drained, about" in line)
+    assert "at the rate of the last backlog" in line
+    result = CliRunner().invoke(app, ["--sources", str(file.parent), "metrics", SOURCE])
+    (metric,) = [one for one in result.output.splitlines() if one.startswith("cdc_catch_up_seconds{")]
+    assert float(metric.split()[1]) > 0
+    assert "are not drained" not in CliRunner().invoke(app, ["--sources", str(file.parent), "status"]).output
+    monkeypatch.setattr("cdc_lib.cli.status._LONG", 0.0)
+    shown = CliRunner().invoke(app, ["--sources", str(file.parent), "status"]).output
+    assert "of binlog are not drained, about" in " ".join(shown.split())
+
+
 def test_the_tasks_send_retention_lag_and_rows_as_gauges(capture, tmp_path, monkeypatch, statsd):
     """To a real listener, through Airflow's own metrics; what is not known is not sent."""
     file = source_file(capture, tmp_path, monkeypatch)

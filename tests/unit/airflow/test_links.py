@@ -33,6 +33,14 @@ def test_a_link_leads_to_the_page_of_the_tasks_source(
     )
 
 
+def test_the_link_of_a_drain_leads_to_its_window():
+    """One that read snapshots, or whose window is not known yet, to all of them."""
+    task = DrainOperator(task_id="drain", source_file="/opt/sources/shop.yaml", unit={})
+    assert WindowLink().get_link(task, ti_key=KEY).endswith("/plugin/cdc/cdc_shop#windows")
+    task.window_id = "shop/1-binlog.000001=4"
+    assert WindowLink().get_link(task, ti_key=KEY).endswith("#windows=shop%2F1-binlog.000001%3D4")
+
+
 def test_the_operators_have_the_links_of_what_they_do():
     """None has a link to a page that is not there; those that may run on a Spark server have one to its Spark."""
     found = {kind: [type(one) for one in kind.operator_extra_links] for kind in (DrainOperator, MergeOperator)}

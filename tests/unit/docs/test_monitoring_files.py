@@ -30,7 +30,7 @@ TABLE = TableName("shop", "orders")
 def known():
     """The labels of every metric, from the text that a source gives which has everything."""
     full = SourceFigures(
-        "shop", 1.0, 1, 1, 1, 1, 1, 1.0, 1.0, 1, 1, 1.0, 1.0, MergeTotals(1, 1, 1, 1.0), 1.0, 1.0,
+        "shop", 1.0, 1, 1.0, 1, 1, 1, 1, 1.0, 1.0, 1, 1, 1.0, 1.0, MergeTotals(1, 1, 1, 1.0), 1.0, 1.0,
         (("drain", 2),), (TableFigures(TABLE, 1.0, quarantined=True),),
         (LakeTableFigures(TABLE, "lake.shop.orders", RowCounts(1, 1, 1, 1), 1, 1.0, 1, 1.0, 1.0, 1),), 1.0,
     )  # fmt: skip
@@ -67,7 +67,7 @@ def test_a_wrong_name_or_label_is_found(known):
 
 
 HEALTHY = SourceFigures(
-    "shop", lag_seconds=20.0, lag_bytes=1, epoch=1, windows_in_flight=0, windows_pending=0, snapshots_pending=0,
+    "shop", lag_seconds=20.0, lag_bytes=1, catch_up_seconds=600.0, epoch=1, windows_in_flight=0, windows_pending=0, snapshots_pending=0,
     retention_left_seconds=7 * 86400.0, server_seen_seconds=30.0, quarantined=0, stopped=0, cut_age_seconds=60.0,
     merge_seconds=9.0, merged=MergeTotals(1, 1, 1, 1.0), drain_seconds=2.0, verify_interval_seconds=86400.0,
     tables=(TableFigures(TABLE, 20.0, quarantined=False),),
@@ -96,6 +96,7 @@ ILL = {
     "CdcLagUnknown": with_source(lag_seconds=None),
     "CdcServerNotSeen": with_source(server_seen_seconds=7200.0),
     "CdcBinlogRetentionShort": with_source(retention_left_seconds=3600.0),
+    "CdcBacklogTooLong": with_source(retention_left_seconds=2 * 86400.0, catch_up_seconds=86400.0),
     "CdcTableQuarantined": with_table(quarantined=True),
     "CdcLakeTableStopped": with_source(stopped=1),
     "CdcVerifyOverdue": with_lake_table(verified_age_seconds=3 * 86400.0),

@@ -17,6 +17,7 @@ FULL = SourceFigures(
     source="shop",
     lag_seconds=3.5,
     lag_bytes=0,
+    catch_up_seconds=90.0,
     epoch=2,
     windows_in_flight=1,
     windows_pending=2,

@@ -1,0 +1,43 @@
+"""What the test of a connection answers: Airflow takes 2,000 characters from a worker, and a longer answer for a failure."""
+
+from __future__ import annotations
+
+import pytest
+from airflow.api_fastapi.execution_api.datamodels.connection_test import ConnectionTestResultBody
+
+from cdc_airflow.connection_answer import MOST, answer_of, line_of
+from cdc_lib.model.finding import Finding, Level
+
+OK = Finding("ok", "binlog_format is ROW")
+
+
+def test_each_finding_is_one_line_in_its_order():
+    """With its hint."""
+    found = [OK, Finding("error", "no right\nto read", "GRANT SELECT"), OK]
+    assert answer_of(found) == (
+        False,
+        "ok: binlog_format is ROW\nerror: no right to read. GRANT SELECT\nok: binlog_format is ROW",
+    )
+    assert answer_of([OK]) == (True, "ok: binlog_format is ROW")
+
+
+def findings(level: Level, number: int, size: int) -> list[Finding]:
+    return [Finding(level, f"{place} ".ljust(size, "x")) for place in range(number)]
+
+
+@pytest.mark.parametrize("size", [1, 90, 1000, 1950, 1999, 5000])
+def test_a_long_answer_has_errors_first_and_counts_the_rest(size: int):
+    """It is as long as Airflow takes."""
+    found = [*findings("ok", 300, size), *findings("warning", 2, size), *findings("error", 2, size)]
+    good, text = answer_of(found)
+    lines = text.splitlines()
+    assert not good
+    assert lines[0].startswith("error: 0")
+    assert len(text) <= MOST
+    assert lines[-1] == f"and {304 - len(lines) + 1} more lines; cdc doctor prints all"
+    assert ConnectionTestResultBody(state="failed", result_message=text).result_message == text
+
+
+def test_one_line_is_cut_where_it_is_too_long():
+    """Of an error that is not a finding."""
+    assert len(line_of("error", "x" * 5000)) == MOST
