@@ -62,9 +62,10 @@ class VerifyConfig(Section):
         default=None,
         description='hours of the day in UTC such as "22:00-06:00", or null for the whole day: ranges are compared then only',
     )
-    on_difference: Literal["report", "fail"] = Field(
+    on_difference: Literal["report", "fail", "repair"] = Field(
         default="report",
-        description="report or fail: what the task that compares ranges does when rows are wrong; both store and log them",
+        description="report, fail or repair: what a comparison of ranges does when rows are wrong, beside storing and logging them: nothing, "
+        "fail, or repair their tables as `cdc verify --repair` does",
     )
 
     daily_windows: int = Field(

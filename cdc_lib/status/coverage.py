@@ -22,7 +22,6 @@ class CoverageSummary:
 
     Args:
         tables: number of tables that are compared by ranges.
-        skipped: those that are not, each with the reason.
         ratio: part of all rows that was compared within the period, 0 to 1.
         since: when the coverage of the youngest table began.
         oldest: the table with the range that waits longest; None if no range was compared yet.
@@ -30,7 +29,6 @@ class CoverageSummary:
     """
 
     tables: int
-    skipped: tuple[Coverage, ...]
     ratio: float
     since: datetime
     oldest: Coverage
@@ -60,6 +58,18 @@ class CoveredRows:
     skipped: str
 
 
+def current(coverages: Iterable[Coverage], settings: VerifyConfig, cut: Cut | None) -> list[Coverage]:
+    """Return the coverage of tables that are compared now: a dropped one stays as it was.
+
+    Args:
+        coverages: of all tables that ever were compared by ranges.
+        settings: ``verify`` of the source file.
+        cut: the last one.
+    """
+    there = {(one.table, one.lake_table) for one in cut.tables if one.dropped is None} if cut is not None else set()
+    return [one for one in coverages if (one.table, one.lake_table) in there and settings.names(*one.table.pair)]
+
+
 def summary_of(coverages: Sequence[Coverage], period: timedelta, now: datetime) -> CoverageSummary | None:
     """Return how much was compared; None if no table is compared by ranges.
 
@@ -74,8 +84,7 @@ def summary_of(coverages: Sequence[Coverage], period: timedelta, now: datetime) 
     oldest = min(there, key=lambda one: one.oldest_at or now)
     rows = sum(max(1, one.rows) for one in there)
     ratio = sum(one.ratio(now, period) * max(1, one.rows) for one in there) / rows
-    skipped = tuple(one for one in coverages if one.skipped)
-    return CoverageSummary(len(there), skipped, ratio, max(one.since for one in there), oldest, oldest.oldest)
+    return CoverageSummary(len(there), ratio, max(one.since for one in there), oldest, oldest.oldest)
 
 
 def unresolved(one: Coverage, verified: Verified | None) -> tuple[FoundWrong, ...]:
@@ -132,6 +141,7 @@ def coverage_findings(
         cut: the last one.
         now: the time (UTC).
     """
+    coverages = current(coverages, settings, cut)
     whole = {(one.table, one.lake_table): one for one in verified}
     for one in coverages:
         if rows := unresolved(one, whole.get((one.table, one.lake_table))):

@@ -172,14 +172,22 @@ page show how much was compared, and which rows are wrong.
 * **Mark success**: compares nothing; the next run makes up for it.
 """
 
+REPAIR = """
+Compares the tables in which `cover` found wrong rows with the source, as a whole, and writes the wrong rows again. It is skipped while no row
+is wrong.
+
+* **Retry, clear**: compares and repairs again.
+* **Mark success**: repairs nothing; the next run does.
+"""
+
 COVER_DAG = """
 ### {source}: key ranges in turns
 
 Runs by `verify.cover_schedule` of the source file. Each run compares the part of each table that is due, so that the whole of it is
 compared within `verify.cover_every`, outside of `verify.cover_hours` nothing.
 
-Wrong rows are in the log and in `cdc status {source}`; with `verify.on_difference: fail` the run fails too.
-`cdc verify {source} TABLE --repair` repairs them.
+Wrong rows are in the log and in `cdc status {source}`. With `verify.on_difference: fail` the run fails too; with `repair` the task `repair`
+repairs them. `cdc verify {source} TABLE --repair` does the same.
 """
 
 BACKFILL = """
@@ -222,7 +230,7 @@ OF_A_SOURCE = {
     },
     ".snapshot": {"snapshot": SNAPSHOT},
     ".verify": {"verify": VERIFY},
-    ".cover": {"cover": COVER},
+    ".cover": {"cover": COVER, "repair": REPAIR},
     ".backfill": {"backfill": BACKFILL},
     ".rewind": {"rewind": REWIND},
     ".resume": {"resume": RESUME},

@@ -40,6 +40,7 @@ from cdc_airflow.operators import (
 )
 from cdc_airflow.operators.answer import answer_params
 from cdc_airflow.operators.backfill import PARAMS
+from cdc_airflow.operators.cover import WRONG
 from cdc_airflow.operators.resume import resume_params
 from cdc_airflow.operators.rewind import rewind_params
 from cdc_airflow.operators.snapshot import snapshot_params
@@ -132,7 +133,17 @@ def make_cover_dag(config: SourceConfig, path: Path) -> DAG:
         schedule=config.verify.cover_schedule,
         allowed_run_types=NO_BACKFILLS,
     ) as dag:
-        CoverOperator(task_id="cover", doc_md=docs.COVER, source_file=str(path))
+        cover = CoverOperator(task_id="cover", doc_md=docs.COVER, source_file=str(path))
+        if config.verify.on_difference == "repair":
+            cover >> VerifyOperator(
+                task_id="repair",
+                doc_md=docs.REPAIR,
+                source_file=str(path),
+                **in_pool(config.merge.pool),
+                # Without tables it would compare all of them.
+                tables=f"{{{{ (ti.xcom_pull(task_ids='cover', key='{WRONG}') or ['none.found']) | tojson }}}}",
+                repair=True,
+            )
     return dag
 
 

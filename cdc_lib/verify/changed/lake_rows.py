@@ -85,13 +85,13 @@ class LakeRows:
     source: str
     cache: Cache = field(default_factory=lambda: Cache(CACHE_BYTES))
 
-    def open(self, lake: LakeName, table: TableName, snapshot_id: int, *, routed: bool) -> OpenedTable:
+    def open(self, lake: LakeName, table: TableName, snapshot_id: int | None, *, routed: bool) -> OpenedTable:
         """Open a lake table.
 
         Args:
             lake: its name.
             table: ``database.table`` at the source, whose marker is read.
-            snapshot_id: the snapshot.
+            snapshot_id: the snapshot; None for the current one.
             routed: whether a route sends the table there.
 
         Raises:
@@ -110,7 +110,7 @@ class LakeRows:
         columns = tuple(LakeColumn(name, lake_type_of(of)) for name, of in snapshot.columns.types.items())
         key = tuple(column.name for column in snapshot.key.columns) if snapshot.has_key else ()
         mode = cast("Mode", snapshot.mode)
-        return OpenedTable(LakeTable(columns, key, mode, marker, snapshot_id, None, {table: marker}), snapshot)
+        return OpenedTable(LakeTable(columns, key, mode, marker, snapshot.id, None, {table: marker}), snapshot)
 
 
 def lake_type_of(of: IcebergType) -> str:

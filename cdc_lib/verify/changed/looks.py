@@ -65,7 +65,7 @@ class Looks:
         connection: a read-only session at the source.
         facts: of the server.
         epoch: of the server's positions.
-        cut: which the lake is as of.
+        cut: which the lake is as of, or a later merge that is in flight.
         subject: what is compared.
         marker: of the lake table's snapshot.
     """
@@ -110,6 +110,8 @@ class Looks:
         Rows that were read by SELECT may show changes up to the high watermark that was read after them.
         """
         at = Point.at(self.cut.epoch, self.cut.position)
+        if self.marker.merged_to is not None:
+            at = max(at, self.marker.merged_to)  # of a snapshot after the cut's
         reads = [one.read_to for one in self.marker.snapshots]
         if self.marker.reselected is not None:
             reads.append(self.marker.reselected.high)

@@ -3,7 +3,7 @@
     ranges that are due ─▶ checksums, both sides ─▶ rows of unequal ranges ─▶ looks ─▶ ``coverage/<table>/<lake table>.json``
 
 Nothing but these documents is written, each after its comparison and only if no other task has written it meanwhile: a kill at any
-point loses at most one comparison. The source is read in one read-only session, the lake as of the last cut.
+point loses at most one comparison. The source is read in one read-only session, each lake table as of its current snapshot.
 """
 
 from __future__ import annotations
@@ -188,7 +188,9 @@ class _Session:
         except (SourceError, StoreUnavailable):
             raise
         except CdcError as error:
-            return TableCoverage(cut.table, cut.lake_table, known or empty, failed=error.message)
+            if known is not None and not known.skipped:
+                return TableCoverage(cut.table, cut.lake_table, known, failed=error.message)
+            why = error.message
         skipped = replace(known or empty, ran_at=began, skipped=why)
         if known is None or known.skipped != why:
             table.keep(known, skipped)
@@ -200,7 +202,8 @@ class _Session:
             return why, None
         if cut.as_of is not None:
             return "it is quarantined, or released and not in the lake again yet; see cdc status", None
-        opened = self.lake_rows.open(lake.name, cut.table, cut.lake_snapshot, routed=routed.target.routed)
+        # Not the cut's snapshot: a repair after it makes none.
+        opened = self.lake_rows.open(lake.name, cut.table, None, routed=routed.target.routed)
         reader = InformationSchema(self.connection)
         subject = subject_at(config, self.run.credentials, reader, lake, routed, lambda: opened.state)
         if isinstance(subject, Subject):

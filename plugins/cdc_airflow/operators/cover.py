@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.standard.utils.skipmixin import SkipMixin
+from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.exceptions import AirflowFailException
 
 from cdc_airflow.hooks import CdcHook
@@ -16,14 +18,21 @@ if TYPE_CHECKING:
     from cdc_lib.verify.coverage.table import TableCoverage
 
 
-class CoverOperator(CdcOperator):
-    """Compare the key ranges of tables that are due by ``verify.cover_every`` with the source, without Spark."""
+WRONG = "wrong_tables"
+"""Key of the XCom that has the tables with wrong rows, for the task that repairs them."""
+
+
+class CoverOperator(CdcOperator, SkipMixin):
+    """Compare the key ranges of tables that are due by ``verify.cover_every`` with the source, without Spark.
+
+    Tasks that come after it are skipped while no row is wrong.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._done: list[TableCoverage] = []
 
-    def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:  # noqa: ARG002 - every task gets one
+    def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:
         """Return what was done, table by table: counts, never rows.
 
         Raises:
@@ -45,7 +54,7 @@ class CoverOperator(CdcOperator):
             raise AirflowFailException(
                 f"source and lake differ: {tables}. cdc verify {config.source} {' '.join(one.in_shell for one in wrong)} --repair"
             )
-        return {
+        summary = {
             str(one.table): {
                 "rows": one.rows,
                 "ranges": one.ranges,
@@ -55,6 +64,13 @@ class CoverOperator(CdcOperator):
             }
             for one in done
         }
+        if self.downstream_task_ids:
+            context["ti"].xcom_push(WRONG, [str(table) for table in wrong])
+            if not wrong:
+                # Airflow keeps no return value of a task that skips others.
+                context["ti"].xcom_push(BaseXCom.XCOM_RETURN_KEY, summary)
+                self.skip(context["ti"], self.downstream_list)
+        return summary
 
     def get_openlineage_facets_on_complete(self, ti: Any) -> Any:  # noqa: ARG002 - OpenLineage's signature
         """Return what was compared; the OpenLineage provider calls it, where it is installed. None when nothing was due."""

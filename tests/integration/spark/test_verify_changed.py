@@ -132,7 +132,7 @@ def test_at_most_so_many_rows_are_compared_as_the_source_file_says(source):
     source.execute("UPDATE a SET v = 9")
     source.drain()
     assert source.merge_and_check(config=none) is None
-    assert last_after_merge(source.capture.store, "shop").of(found.table, found.lake_table) == found
+    assert last_after_merge(source.capture.store, "shop").by_table[found.table, found.lake_table] == found
 
 
 def test_a_merge_ends_well_when_its_rows_cannot_be_compared(source):
@@ -240,6 +240,6 @@ def test_the_merge_task_compares_rows_and_ends_well_without_a_log_in(any_server,
                 environment.delenv("WAYS_PASSWORD")
             MergeOperator(task_id="merge", source_file=str(file)).execute({"ti": task})
         shop.cdc("cdc step ack lake shop")
-        found = last_after_merge(store, "shop").of(TableName(database, "orders"), f"lake.{database}.orders")
+        found = last_after_merge(store, "shop").by_table[TableName(database, "orders"), f"lake.{database}.orders"]
         assert (found.compared, found.equal) == (1, 1)
         assert (found.position == last_cut(store, "shop").position) == (password is not None)

@@ -12,6 +12,7 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.verify.coverage.run import CoverageRun
 from cdc_lib.verify.source_checksums import SourceSums
+from tests.harness.shop import Shop
 from tests.harness.verify import Compared
 from tests.integration.drain.test_drain_types import COLUMNS
 from tests.integration.spark.test_verify import filled
@@ -167,3 +168,28 @@ def test_a_row_that_is_not_merged_yet_is_in_flight_and_two_tasks_do_not_lose_eac
     (late,) = run.run()
     assert "another task" in late.failed
     assert source.known("a") == other[1]["a"].coverage != stored
+
+
+def test_a_command_compares_what_is_due_repairs_a_corrupted_row_of_the_lake_and_the_status_shows_it(
+    any_server, database, tmp_path, lake, monkeypatch
+):
+    """A row that another writer changed in the lake, which no merge has seen."""
+    shop = Shop.on_running_spark(any_server, database, tmp_path, lake, monkeypatch)
+    shop.write(verify={"wait": "0s", "cover_every": "7d"})
+    shop.runs(1)
+    assert "no key range was compared with the source yet" in " ".join(shop.cdc("cdc status shop").split())
+    shop.sql("UPDATE {t} SET v = 'corrupt' WHERE id = 3")
+    said = " ".join(shop.cdc("cdc verify shop --cover", 1).split())
+    assert f"{database}.orders: row id=3 is different in v" in said
+    assert f"{database}.lines: compared 40 rows in 1 ranges" in said
+    status = " ".join(shop.cdc("cdc status shop").split())
+    assert "100% of the rows of 2 tables were compared by ranges since" in status
+    assert f"{database}.orders has wrong rows (1): id=3 is different in v" in status
+    assert f"cdc verify shop {database}.orders --repair" in status
+    shop.write(verify={"wait": "0s", "cover_every": "7d", "on_difference": "repair"})
+    shop.cdc("cdc verify shop --cover", 1)
+    assert f"{database}.orders: compared 0 rows in 0 ranges" in " ".join(shop.cdc("cdc verify shop --cover").split())
+    status = " ".join(shop.cdc("cdc status shop").split())
+    assert "wrong rows" not in status
+    assert "oldest range:" in status
+    assert "no key range is due" in shop.cdc("cdc verify shop --cover")

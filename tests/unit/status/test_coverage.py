@@ -72,6 +72,7 @@ def test_ranges_that_wait_too_long_are_a_warning_and_so_is_a_source_of_which_non
     assert none.what == "no key range was compared with the source yet (verify.cover_every)"
     assert findings(table(1, 8), settings=VerifyConfig()) == []
     assert findings(table(skipped="it has no key", lake=LAKE)) == []
+    assert len(findings(table(1, 8), table(1, 9, table=TableName("shop", "gone")))) == 1
 
 
 def test_a_wrong_row_is_an_error_until_it_or_the_whole_table_is_found_equal():
