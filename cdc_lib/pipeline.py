@@ -21,6 +21,7 @@ from cdc_lib.drain.columns import cascade_findings, check_tables, shape_of, vers
 from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import BatchNotDurable, ConfigError, CursorMoved, DecodeError, UnsupportedServer
 from cdc_lib.merge.answers import answer_question, find_question
+from cdc_lib.merge.held import held_too_long
 from cdc_lib.merge.planner import Merging, plan_of
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.figures import SourceFigures
@@ -49,6 +50,7 @@ from cdc_lib.plan.start import Starter, address_of, reachable
 from cdc_lib.plan.windows import Limits, plan_windows
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine.records import bounded
+from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.reselect.rows import Reselector
 from cdc_lib.schema_history.versions import Histories
@@ -169,10 +171,10 @@ class Pipeline:
         if histories.needed:
             jumped = bool(cursor.moves) and cursor.moves[-1].kind not in ("start", "ack")
             histories.register(tables, cursor.position, cursor_jumped=jumped)
-        planned = cursor
-        if cursor.tables_to_resnapshot:
+        planned = self._with_snapshots_again(cursor, by)
+        if planned.tables_to_resnapshot:
             requests = SnapshotRequests(self.config, self.credentials, self.store)
-            planned = requests.with_snapshots(cursor, cursor.tables_to_resnapshot, at=_now(), by=by)
+            planned = requests.with_snapshots(planned, planned.tables_to_resnapshot, at=_now(), by=by)
         planned = self._enrolled(planned, facts, tables)
         if planned != cursor:
             # The chunks are read after the commits of what is prepared now, perhaps before the source began.
@@ -184,6 +186,14 @@ class Pipeline:
         if planned != cursor:
             cursor = self.cursors.swap(cursor, planned)
         return [*cursor.open_snapshots, *cursor.in_flight]
+
+    def _with_snapshots_again(self, cursor: Cursor, by: str) -> Cursor:
+        """Return the drain cursor with requests for new snapshots of tables that were being read when an epoch ended."""
+        lake = self.cursors.load(self.config.source, LAKE)
+        if lake is None or not (tables := held_too_long(cursor, lake)):
+            return cursor
+        request = ResnapshotRequest("its snapshot was being read when an epoch ended", _now(), by)
+        return self._quarantine.with_new_snapshots(cursor, lake, tables, request)
 
     def _note_complete(self, drain: Cursor, facts: ServerFacts, asked: datetime) -> None:
         """Store the time when the lake had every change: the lag grows from then on while the server cannot be reached."""
@@ -261,14 +271,19 @@ class Pipeline:
 
     # --- drain
 
-    def drain(self, unit: DrainUnit) -> DrainResult:
+    def drain(self, unit: DrainUnit, *, until: datetime | None = None) -> DrainResult:
         """Read one unit from the server of the drain cursor; see :meth:`drain_here`."""
-        return self._at(self._address()).drain_here(unit)
+        return self._at(self._address()).drain_here(unit, until=until)
 
-    def drain_here(self, unit: DrainUnit) -> DrainResult:
+    def drain_here(self, unit: DrainUnit, *, until: datetime | None = None) -> DrainResult:
         """Read one unit and write its batches; existing batches are not written again.
 
         An acknowledged unit that is no longer stored was garbage collected and is not read again.
+
+        Args:
+            unit: in flight.
+            until: when reading the snapshot of a whole table ends (UTC), after at least one chunk; a later call goes on.
+                None: after its last chunk.
 
         Raises:
             DecodeError: something in the binlog cannot be decoded.
@@ -286,7 +301,7 @@ class Pipeline:
         if self._is_collected(unit, cursor):
             return DrainResult(unit.id, batches=0, rows=0, bytes=0, events=0, seconds=0.0)
         try:
-            result = self._read(unit, cursor)
+            result = self._read(unit, cursor, until)
         except DecodeError as error:
             error.effect = "Nothing was acknowledged."
             raise
@@ -295,14 +310,16 @@ class Pipeline:
             note_drain(self.store, seen)
         return result
 
-    def _read(self, unit: DrainUnit, cursor: Cursor) -> DrainResult:
+    def _read(self, unit: DrainUnit, cursor: Cursor, until: datetime | None) -> DrainResult:
         if isinstance(unit, Window):
             earlier = [window for window in cursor.in_flight if window.stop <= unit.start]
             excluded = Exclusions(cursor.skipped_tables(unit), cursor.replaced(unit))
             drainer = Drainer(self.config, self.credentials, self.store)
             before = cursor.gtids_before(unit)
             return drainer.window(unit, cursor.identity, earlier, excluded, cursor.file_times, before)
-        return SnapshotReader(self.config, self.credentials, self.store).read(unit, cursor.identity)
+        # All tables wait for a part: it is read to its end.
+        until = until if unit.selection is None else None
+        return SnapshotReader(self.config, self.credentials, self.store).read(unit, cursor.identity, until)
 
     def _is_collected(self, unit: DrainUnit, cursor: Cursor) -> bool:
         """Whether a unit's batch was acknowledged and garbage collected, or the unit is a dropped snapshot."""

@@ -151,6 +151,8 @@ def _attempt(
         return BackfillReport(config.source, str(request.period))
     end = found.end if request.into == "copy" else found.lake
     tables = archive.chosen_tables(_tables(pipeline, archive, found, end), list(request.tables))
+    if request.into == "live":
+        tables = _without_held(found, tables, say, said)
     lakes = _lakes(config, tables, request)
     LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
     reached = [marker.merged_to for lake in lakes for marker in _markers(spark, config, lake) if marker.merged_to]
@@ -194,6 +196,17 @@ def _attempt(
 def _tables(pipeline: Pipeline, archive: BackfillArchive, found: Backfill, end: Point) -> list[str]:
     """Return the tables that the batches of the period contain."""
     return list(tables_of(load_plan(pipeline.store, archive.plan(found, found.begin, end))))
+
+
+def _without_held(found: Backfill, tables: Sequence[str], say: Say, said: set[str]) -> list[str]:
+    """Return the tables that can be merged now, and say which cannot."""
+    possible = found.of_lake(tables)
+    for table in tables:
+        line = f"{table}: left out, because its snapshot is being read; its changes of this time come with it"
+        if table not in possible and line not in said:
+            said.add(line)
+            say(line)
+    return possible
 
 
 def _lakes(config: SourceConfig, tables: Sequence[str], request: BackfillRequest) -> tuple[LakeMerge, ...]:

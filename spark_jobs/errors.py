@@ -32,6 +32,9 @@ NO_KEYS = (
 )
 """Names and words of a process, perhaps on another machine, without keys for the storage."""
 
+NO_REGION = ("Unable to load region",)
+"""Words of a client of S3 that nobody told the region."""
+
 NO_RIGHTS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "readonly database", "unable to open database file")
 """Names and words of a catalog file that cannot be opened or written."""
 
@@ -71,21 +74,31 @@ def fault_of(error: Exception, action: str, table: str) -> CdcError:
     if any(word in text for word in CONFLICTS):
         hint = "Nothing was changed; the merge can be run again."
         return MergeConflict(f"could not {action}: another commit came first: {_short(text)}", hint=hint, table=table)
-    if any(word in text for word in NO_KEYS):
-        hint = "Name the keys in the source file (store.access_key_env, store.secret_key_env), or give each machine of "
-        hint += "Spark a role that may use the store."
-        return StoreUnavailable(f"could not {action}: no keys for the storage: {_short(text)}", hint=hint, table=table)
-    if any(word in text for word in NO_RIGHTS):
-        hint = "Give the file in lake.uri and its folder to the user of the job (chown), with the right to write."
-        return ConfigError(
-            f"could not {action}: the catalog's file cannot be opened: {_short(text)}", hint=hint, table=table
-        )
+    if (unset := _unset(text, action, table)) is not None:
+        return unset
     if any(word in text for word in UNAVAILABLE):
         return StoreUnavailable(f"could not {action}: no answer: {_short(text)}", table=table)
     if any(word in text for word in MISSING):
         hint = "A file of a batch or of the table is missing or damaged; restore it from the store's versions."
         return CorruptBatch(f"could not {action}: {_short(text)}", hint=hint, table=table)
     return MergeError(f"could not {action}: {_short(text)}", table=table)
+
+
+def _unset(text: str, action: str, table: str) -> CdcError | None:
+    """Return the error for something that the source file or a machine lacks; None if the text is about something else."""
+    if any(word in text for word in NO_KEYS):
+        hint = "Name the keys in the source file (store.access_key_env, store.secret_key_env), or give each machine of "
+        hint += "Spark a role that may use the store."
+        return StoreUnavailable(f"could not {action}: no keys for the storage: {_short(text)}", hint=hint, table=table)
+    if any(word in text for word in NO_REGION):
+        hint = "Name it in the source file: store.region, or client.region in lake.properties."
+        return ConfigError(f"could not {action}: no region for S3: {_short(text)}", hint=hint, table=table)
+    if any(word in text for word in NO_RIGHTS):
+        hint = "Give the file in lake.uri and its folder to the user of the job (chown), with the right to write."
+        return ConfigError(
+            f"could not {action}: the catalog's file cannot be opened: {_short(text)}", hint=hint, table=table
+        )
+    return None
 
 
 def is_missing(error: Exception) -> bool:

@@ -14,11 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.model.lake_table import LakeName
-from cdc_lib.model.lake_upkeep import Maintained, Tidied
+from cdc_lib.model.lake_upkeep import Maintained, Tidied, UpkeepNeed
 from cdc_lib.model.layout import Layout
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import MergeTarget
 from spark_jobs.iceberg.iceberg_format import IcebergFormat
+
+Need = Callable[[SparkSession, LakeName, datetime], UpkeepNeed | None]
+"""Says what waits in one lake table for its maintenance, from its metadata alone; None if it does not exist. Raises StoreError if the
+storage does not answer."""
 
 Maintenance = Callable[[SparkSession, LakeName, Collection[int], datetime], Maintained]
 """Maintains one lake table, in a session that no other thread uses: arguments are the snapshots that cuts name, which are kept,
@@ -65,6 +69,15 @@ class LakeFormat(Protocol):
         Raises:
             MergeConflict: another commit came first; a later merge does it.
             StoreError: the storage does not answer.
+        """
+        ...
+
+    def need(self, names: Mapping[LakeName, Layout], settings: MaintenanceConfig) -> Need:
+        """Return the function that says what waits in one of the tables.
+
+        Args:
+            names: the tables, each with its layout in the source file.
+            settings: of the maintenance.
         """
         ...
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
@@ -15,6 +16,7 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, MergeConflict
 from cdc_lib.lake.layout import layout_of
 from cdc_lib.lake.routing import lake_merges
+from cdc_lib.lake.upkeep_need import pressing
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.lake_upkeep import Maintained
 from cdc_lib.model.layout import Layout
@@ -32,6 +34,11 @@ from spark_jobs.runtime.session import spark_session
 ATTEMPTS = 3
 """Attempts per table when a merge commits first."""
 
+_LISTED = 20
+"""Tables that wait and are named; a source may have thousands."""
+
+Result = TypeVar("Result")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Maintain the lake tables that the last cut names."""
@@ -47,9 +54,11 @@ def _maintain(config: SourceConfig, options: argparse.Namespace) -> str:
         return "no lake tables yet"
     with spark_session(config) as spark:
         maintained = maintain(spark, config, store, names)
+    waiting = len(names) - len(maintained)
     rewritten, added = sum(one.rewritten for one in maintained), sum(one.added for one in maintained)
     snapshots, orphans = sum(one.snapshots for one in maintained), sum(one.orphans for one in maintained)
-    return f"{rewritten} files became {added}; {snapshots} snapshots and {orphans} lost files removed"
+    wait = f"; {waiting} tables wait for the next run" if waiting else ""
+    return f"{rewritten} files became {added}; {snapshots} snapshots and {orphans} lost files removed{wait}"
 
 
 def lake_tables(config: SourceConfig, cut: Cut | None, chosen: Sequence[str]) -> list[LakeName]:
@@ -88,7 +97,7 @@ def maintain(
     names: Sequence[LakeName],
     say: Callable[[str], None] = say_line,
 ) -> list[Maintained]:
-    """Maintain lake tables in a running Spark application.
+    """Maintain lake tables in a running Spark application; with ``maintenance.run_for``, those that need it most come first.
 
     Args:
         spark: a session that :func:`spark_jobs.runtime.session.connect_catalog` has seen.
@@ -97,21 +106,62 @@ def maintain(
         names: the tables.
         say: receives one line for each table.
 
+    Returns:
+        What was done with each table. Those that ``maintenance.run_for`` left for the next run are missing.
+
     Raises:
         CdcError: of a table; the others are maintained.
     """
-    at = datetime.now(UTC)
+    at, limit = datetime.now(UTC), config.maintenance.run_for
     named = named_snapshots(store, config.source, at - config.maintenance.keep_snapshots_for)
     layouts = layouts_of(config, last_cut(store, config.source), names)
     maintenance = LAKE_FORMAT.maintenance(spark, layouts, config.maintenance)
     retry = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
 
-    def work(session: SparkSession, name: LakeName) -> Maintained:
+    started = time.monotonic()
+    ordered = list(names) if limit is None else _most_pressing_first(spark, config, names, layouts, at, say)
+
+    def work(session: SparkSession, name: LakeName) -> Maintained | None:
         began = time.monotonic()
+        # The first table is always begun, so that every run gets on.
+        if limit is not None and name != ordered[0] and began - started >= limit.total_seconds():
+            return None
         done: Maintained = retry.copy()(maintenance, session, name, named, at)
         say(_line(done, time.monotonic() - began))
         return done
 
+    results = _on_each(spark, config, ordered, work, say)
+    if waiting := [str(name) for name, done in zip(ordered, results, strict=True) if done is None]:
+        more = f" and {len(waiting) - _LISTED} more" if len(waiting) > _LISTED else ""
+        say(f"maintenance.run_for is over; for the next run wait {', '.join(waiting[:_LISTED])}{more}")
+    return [done for done in results if done is not None]
+
+
+def _most_pressing_first(
+    spark: SparkSession,
+    config: SourceConfig,
+    names: Sequence[LakeName],
+    layouts: Mapping[LakeName, Layout],
+    at: datetime,
+    say: Callable[[str], None],
+) -> list[LakeName]:
+    """Return the tables in the order in which they need maintenance; those that do not exist are last."""
+    need_of = LAKE_FORMAT.need(layouts, config.maintenance)
+    needs = _on_each(spark, config, names, lambda session, name: need_of(session, name, at), say)
+    pressed = [
+        (pressing(need, config.maintenance) if need is not None else (False, -1.0), name)
+        for need, name in zip(needs, names, strict=True)
+    ]
+    return [name for _, name in sorted(pressed, key=lambda one: one[0], reverse=True)]
+
+
+def _on_each(
+    spark: SparkSession,
+    config: SourceConfig,
+    names: Sequence[LakeName],
+    work: Callable[[SparkSession, LakeName], Result],
+    say: Callable[[str], None],
+) -> list[Result]:
     hint = "The other tables are done."
     return in_parallel(spark, config, {str(name): name for name in names}, work, say, done="maintained", hint=hint)
 

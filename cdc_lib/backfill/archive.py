@@ -87,6 +87,7 @@ class BackfillArchive:
             snapshots=snapshots,
             quarantine=drain.quarantine,
             from_start=self.config.start != "snapshot" and _source_start(drain) == begin,
+            held=frozenset(lake.places),
         )
 
     def plan(self, backfill: Backfill, low: Point, high: Point) -> MergePlan:

@@ -32,6 +32,7 @@ def preview(archive: BackfillArchive, request: BackfillRequest) -> BackfillPrevi
         return BackfillPreview(str(request.period), 0, 0, ())
     requested = archive.batches(archive.plan(found, found.begin, found.end))
     tables = archive.chosen_tables(tables_of(requested), list(request.tables))
+    tables = tables if request.into == "copy" else found.of_lake(tables)
     end = found.end if request.into == "copy" else max(found.end, found.lake)
     merged = archive.batches(archive.plan(found, found.begin, end))
     routed_tables = [routed for lake in lake_merges(archive.config, tables) for routed in lake.routed_tables]

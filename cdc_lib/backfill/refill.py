@@ -114,7 +114,7 @@ class BatchRefill:
         stop = missing[-1].window.stop
         move = Move(now, "gap", lake.position, stop, by, why)
         moves = (*lake.moves, move)[-KEPT_MOVES:]
-        self.cursors.swap(lake, replace(lake, position=stop, in_flight=(), in_flight_snapshots=(), moves=moves))
+        self.cursors.swap(lake, replace(lake.without_merge(), position=stop, moves=moves))
         return move
 
     def _both(self) -> tuple[Cursor, Cursor]:

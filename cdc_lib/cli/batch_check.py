@@ -15,6 +15,7 @@ from cdc_lib.config import Loaded
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.batch_check import WINDOW_FIGURES, BatchReport, DifferentChange, WindowCheck
+from cdc_lib.verify.batches.daily import DailyVerification
 from cdc_lib.verify.batches.run import BatchVerification, Choice
 
 DEFAULT_LAST = 10
@@ -77,7 +78,24 @@ def run(loaded: Loaded, tables: Sequence[str], bounds: WindowBounds, *, as_json:
     pipeline = open_pipeline(config_of(loaded))
     choice = bounds.choice(tables)
     verification = BatchVerification(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
-    report = verification.run(choice)
+    _print(verification.run(choice), as_json=as_json)
+
+
+def run_daily(loaded: Loaded, *, as_json: bool) -> None:
+    """Compare today's windows and print the result; exits with 1 when changes differ."""
+    pipeline = open_pipeline(config_of(loaded))
+    count = pipeline.config.verify.daily_windows
+    if not count:
+        raise ConfigError(
+            "the source file does not say how many windows are compared each day",
+            hint="verify.daily_windows: 5 in the source file.",
+            source=loaded.source,
+        )
+    verification = BatchVerification(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
+    _print(DailyVerification(verification, count).run(), as_json=as_json)
+
+
+def _print(report: BatchReport, *, as_json: bool) -> None:
     if as_json:
         print_json({**plain(report), "clean": report.clean})
     else:

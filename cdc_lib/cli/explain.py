@@ -10,6 +10,7 @@ from cdc_lib.cli.archived import said_since
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import print_json, say
+from cdc_lib.model.verification import VersionCheck
 
 
 def explain(
@@ -22,7 +23,8 @@ def explain(
 ) -> None:
     """Show which event, window, merge and snapshot made each version of a row of a mirror; exits with 1 when there is none.
 
-    Versions are those of cdc get --versions. The merge is the first stored cut that has the version.
+    Versions are those of cdc get --versions. The merge is the first stored cut that has the version. Comparisons with the source that
+    covered the version follow: of cdc verify, and of the rows that its merge changed.
 
     Example:
         cdc explain shop shop.orders 42
@@ -34,7 +36,9 @@ def explain(
         reader = lake.table(table_name)
         parts = lake_reader("read.key_text").parse_parts(reader.schema, reader.key, key)
         found = reader.archived_versions(parts, limit, reader.key)
-    origins = lake_reader("read.archive.origin").origins(found, table_name, config, store)
+    origins = lake_reader("read.archive.origin").origins(
+        found, table_name, config, store, [str(part) for part in parts]
+    )
     versions = [
         {
             "op": row["_op"],
@@ -47,6 +51,7 @@ def explain(
             "merge": one.merge,
             "merged_at": one.merged_at,
             "lake_snapshot": one.lake_snapshot,
+            "checks": one.checks,
         }
         for row, one in zip(found.rows.to_pylist(), origins, strict=True)
     ]
@@ -56,11 +61,28 @@ def explain(
         for number, version in enumerate(versions):
             say("" if number else f"{table_name} {', '.join(key)}", "bold")
             for name, value in version.items():
-                if value not in (None, ""):
+                if name != "checks" and value not in (None, ""):
                     say(f"  {name:<14}{', '.join(value) if isinstance(value, list) else value}")
+            for check in version["checks"]:
+                say(f"  {'checked':<14}{_said(check)}")
+            if not version["checks"]:
+                say(f"  {'checked':<14}by no comparison that is stored")
     else:
         say("no version is known")
     if not as_json:
         say(said_since(found))
     if not versions:
         raise typer.Exit(1)
+
+
+_BY = {
+    "verify": "equal: the whole table was compared",
+    "after_merge": "equal: all rows that its merge changed were compared",
+    "sample": "a random sample of the rows that its merge changed was equal",
+    "wrong": "wrong",
+}
+
+
+def _said(check: VersionCheck) -> str:
+    note = f" ({check.note})" if check.note else ""
+    return f"{_BY[check.by]}{note}, at {check.position}, {check.at:%Y-%m-%d %H:%M:%S} UTC"

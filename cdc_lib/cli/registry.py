@@ -109,7 +109,9 @@ _LAKE = {
         "Rewrite small files, and files with many deleted rows, in key order; remove old snapshots and orphan files."
     ),
     "cuts": Entry("List the last cuts of a source: positions at which all its lake tables are consistent."),
-    "tables": Entry("List the lake tables of a source, with mode, key and number of rows."),
+    "tables": Entry(
+        "List the lake tables of a source, with mode, key, number of rows and files, and what waits for maintenance."
+    ),
     "schema": Entry("Show the columns of a lake table."),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import typer
 
 from cdc_lib.cli import job
@@ -16,7 +18,8 @@ from cdc_lib.cli.step.plan import show_units
 def run(context: typer.Context, source: SourceName) -> None:
     """Plan, drain, ack, merge and ack again: what the DAG of a source does in one run.
 
-    Every step continues the work of an earlier run. If a run was stopped, run it again.
+    Every step continues the work of an earlier run. If a run was stopped, run it again. Snapshots are read for
+    snapshot.run_for; the next run goes on with them.
 
     Example:
         cdc run shop
@@ -29,7 +32,7 @@ def run(context: typer.Context, source: SourceName) -> None:
     units = pipeline.plan(by=by)
     show_units(pipeline, units)
     _step(2, "drain")
-    drain_units(config, units)
+    drain_units(config, units, config.snapshot.until(datetime.now(UTC)))
     _step(3, "ack drain")
     show_ack(pipeline.ack_drain(by=by))
     _step(4, "merge")

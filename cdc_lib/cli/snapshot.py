@@ -80,7 +80,7 @@ def _ask_whole(pipeline: Pipeline, source: str, tables: list[str], why: str, *, 
     previews = pipeline.preview_resnapshot(tables)
     for one in previews:
         say(_described(one))
-    say("Until they are read, the lake of this source does not change; draining continues.")
+    say("Until they are read, the lake does not change these tables; the others are merged as ever.")
     if not yes and not typer.confirm(f"Read {len(previews)} tables of {source} again?"):
         say("nothing was changed")
         return

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from cdc_lib.cli.consumers.list import say_who_holds
 from cdc_lib.cli.context import AsJson, config_of, find, open_pipeline, settings
+from cdc_lib.cli.coverage import say_coverage
 from cdc_lib.cli.output import (
     console,
     duration,
@@ -34,6 +35,7 @@ from cdc_lib.model.waiting import unmerged
 from cdc_lib.pipeline import Status
 from cdc_lib.quarantine.tables import hint_of
 from cdc_lib.status.changed_rows import changed_row_findings, equal_tables
+from cdc_lib.status.daily_checks import daily_findings
 
 _INTERVAL = 5
 """Seconds between two looks of ``--watch``."""
@@ -106,7 +108,7 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
         "last cut",
     )
     table(columns, (_row(loaded, outcome) for loaded, outcome in outcomes))
-    for _, outcome in outcomes:
+    for loaded, outcome in outcomes:
         if isinstance(outcome, CdcError):
             show_error(outcome)
         else:
@@ -121,6 +123,8 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             say_failover(outcome)
             say_verified(outcome.source, outcome.verified)
             say_changed_rows(outcome)
+            say_coverage(outcome, loaded.config)
+            say_daily_checks(outcome)
             say_missing(outcome)
             say_stopped(outcome)
             say_foreign(outcome)
@@ -191,6 +195,22 @@ def say_changed_rows(outcome: Status) -> None:
     findings = changed_row_findings(outcome.source, outcome.after_merge, outcome.verified, outcome.last_cut)
     for one in findings:
         say(f"{outcome.source}: {one.what}. {one.hint}", style="red" if one.level == "error" else "yellow")
+
+
+def say_daily_checks(outcome: Status) -> None:
+    """Print how many windows were decoded a second time on the last day, and which batches differ."""
+    checks = outcome.daily_checks
+    if checks is None:
+        return
+    done = checks.of_day
+    equal, uncomparable = sum(one.equal for one in done), sum(one.uncomparable for one in done)
+    rest = f", {uncomparable} changes are not comparable" if uncomparable else ""
+    say(
+        f"{outcome.source}: {len(done)} of {len(checks.windows)} windows of {checks.day} were decoded a second time: {equal} changes "
+        f"are equal{rest}"
+    )
+    for one in daily_findings(outcome.source, checks):
+        say(f"{outcome.source}: {one.what}. {one.hint}", style="red")
 
 
 def say_missing(outcome: Status) -> None:

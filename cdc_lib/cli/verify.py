@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cdc_lib.cli import batch_check, job
+from cdc_lib.cli import batch_check, coverage, job
 from cdc_lib.cli.context import AsJson, SourceName, checked_duration, config_of, find, open_pipeline
 from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.model.verify import FIGURES, Report, RowDifference, TableReport
@@ -56,6 +56,12 @@ def verify(
     until: Annotated[
         str | None, typer.Option("--until", metavar="TIME", help="--batches: windows with commits before then.")
     ] = None,
+    cover: Annotated[
+        bool, typer.Option("--cover", help="Compare the key ranges that are due by verify.cover_every, without Spark.")
+    ] = False,
+    daily: Annotated[
+        bool, typer.Option("--daily", help="--batches: today's random windows, as verify.daily_windows says.")
+    ] = False,
     window: Annotated[
         list[str] | None, typer.Option("--window", metavar="ID", help="--batches: a window of cdc batches list --json.")
     ] = None,
@@ -70,18 +76,33 @@ def verify(
     --batches reads neither tables nor lake: it decodes windows of the binlog with a second decoder and compares every change with
     the batch, so that an error of the first decoder shows. What the second decoder cannot judge is listed with the reason.
 
+    --cover compares only the key ranges that are due, so that each is compared within verify.cover_every. Call it on a schedule.
+
     Example:
         cdc verify shop
         cdc verify shop shop.orders --repair --html report.html
         cdc verify shop --batches --last 5
+        cdc verify shop --cover
     """
     loaded = find(context, source)
     choice = batch_check.WindowBounds(last, since, until, tuple(window or ()))
+    if cover:
+        batch_check.refuse(
+            "with --cover", repair=repair, wait=wait, statement_delay=statement_delay, html=html, batches=batches, daily=daily, last=last, since=since,
+            until=until, window=window,
+        )  # fmt: skip
+        coverage.run(loaded, tables or [], as_json=as_json)
+        return
     if batches:
         batch_check.refuse("with --batches", repair=repair, wait=wait, statement_delay=statement_delay, html=html)
+        if daily:
+            named = ", ".join(tables or [])
+            batch_check.refuse("with --daily", last=last, since=since, until=until, window=window, tables=named)
+            batch_check.run_daily(loaded, as_json=as_json)
+            return
         batch_check.run(loaded, tables or [], choice, as_json=as_json)
         return
-    batch_check.refuse("without --batches", last=last, since=since, until=until, window=window)
+    batch_check.refuse("without --batches", daily=daily, last=last, since=since, until=until, window=window)
     open_pipeline(config_of(loaded))  # reports a missing password before Spark starts
     with tempfile.TemporaryDirectory(prefix="cdc-verify-") as folder:
         file = Path(folder) / "report.json"

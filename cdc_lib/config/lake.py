@@ -37,7 +37,9 @@ class LakeConfig(Section):
         description="address of the catalog, for example jdbc:sqlite:/data/cat.db",
     )
     warehouse: str | None = Field(
-        default=None, min_length=1, description="root of the tables, for example file:///data/lake or s3://bucket/lake"
+        default=None,
+        min_length=1,
+        description="root of the tables, for example file:///data/lake or s3://bucket/lake; of a REST catalog also a name",
     )
     namespace: str = Field(
         default="{database}", min_length=1, description="namespace of a table; {database} and {source} are filled in"

@@ -17,6 +17,12 @@ def _a_day_at_least(value: timedelta) -> timedelta:
     return value
 
 
+def _above_zero(value: timedelta) -> timedelta:
+    if not value:
+        raise ValueError("must be longer than 0; leave it out to maintain all tables")
+    return value
+
+
 class MaintenanceConfig(Section):
     """What the maintenance of lake tables keeps, and what it rewrites.
 
@@ -25,6 +31,7 @@ class MaintenanceConfig(Section):
         keep_orphans_for: minimum age of an orphan file before it is removed.
         max_deleted_ratio: ratio of a file's rows that may be deleted before the file is rewritten.
         min_small_files: number of small files that are rewritten as one.
+        run_for: how long a run begins with tables, those that need it most first; None for all of them.
     """
 
     keep_snapshots_for: Duration = Field(
@@ -40,3 +47,8 @@ class MaintenanceConfig(Section):
         description="above 0, to 1: part of a file's rows that is deleted before it is rewritten",
     )
     min_small_files: int = Field(default=5, ge=2, le=1000, description="2 to 1000: so many small files become one")
+    run_for: Annotated[Duration, AfterValidator(_above_zero)] | None = Field(
+        default=None,
+        description="a number and m or h, such as 2h: no table is begun later in a run, and those that need it most are first; "
+        "null: all tables",
+    )

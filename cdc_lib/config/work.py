@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import ByteSize, Field, field_validator
 
-from cdc_lib.config.base import Section, Text, VariableName
+from cdc_lib.config.base import Duration, Section, Text, VariableName
 
 
 class DrainConfig(Section):
@@ -32,6 +33,14 @@ class SnapshotConfig(Section):
     """Reading tables by SELECT."""
 
     chunk_rows: int = Field(default=100_000, ge=1, description="rows of one chunk, at least 1")
+    run_for: Duration = Field(
+        default=timedelta(minutes=15),
+        description="a duration such as 15m: how long a run reads snapshots before it merges the other tables; 0s: to their end",
+    )
+
+    def until(self, began: datetime) -> datetime | None:
+        """Return when a run that began at a time ends reading snapshots; None if it reads them to their end."""
+        return began + self.run_for if self.run_for else None
 
 
 class SparkServerConfig(Section):

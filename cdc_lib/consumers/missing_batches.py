@@ -32,7 +32,7 @@ def drain_of_lake(store: ObjectStore, cursors: CursorStore, source: str) -> Curs
     at = lake.in_flight[-1].stop if lake.in_flight else lake.position
     merged = {task.id: task for task in (*lake.snapshots, *lake.in_flight_snapshots)}
     made = replace(
-        lake, consumer=DRAIN, generation=0, position=at, in_flight=(), in_flight_snapshots=(), prepared=(),
+        lake, consumer=DRAIN, generation=0, position=at, in_flight=(), in_flight_snapshots=(), prepared=(), held=(), catching_up=(),
         snapshots=tuple(merged[name] for name in sorted(merged)), writer="",
     )  # fmt: skip
     newest = max((one.start.epoch for one in stored_windows(store, source)), default=made.epoch)
@@ -57,7 +57,7 @@ def lake_of_cut(store: ObjectStore, cursors: CursorStore, source: str) -> Cursor
     left = next((one.previous_end for one in drain.epoch_changes if one.epoch == cut.epoch + 1), drain.checkpoint)
     merged = tuple(task for task in drain.snapshots if not _is_stored(store, task))
     return replace(
-        drain, consumer=LAKE, generation=0, epoch=cut.epoch, identity=left.identity, position=cut.position, in_flight=(),
+        drain, consumer=LAKE, generation=0, epoch=cut.epoch, identity=left.identity, position=cut.position, in_flight=(), held=cut.held,
         snapshots=merged, event_time=cut.event_time, writer="", epoch_changes=earlier_changes, quarantine=drain.quarantine, gtid_set="",
         gtids_known=False, file_times={},
     )  # fmt: skip

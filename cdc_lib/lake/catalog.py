@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
@@ -24,6 +24,7 @@ from cdc_lib.config import LakeConfig, SourceConfig, StoreConfig, StoreKeys, sto
 from cdc_lib.config.shape import targets_of
 from cdc_lib.errors import CdcError, ConfigError, StoreError, StoreUnavailable
 from cdc_lib.lake import file_io
+from cdc_lib.lake.s3_settings import takes_settings_of_store
 from cdc_lib.model.table_name import TableName
 
 _SPARK_ONLY = frozenset({"io-impl", "type", "catalog-impl", "uri", "warehouse"})
@@ -176,10 +177,11 @@ def sqlalchemy_url(jdbc: str) -> str:
 
 
 def _storage(store: StoreConfig, lake: LakeConfig, keys: StoreKeys | None) -> dict[str, str]:
-    """Return the S3 settings of the store, for a lake in S3; ``lake.properties`` override them, as in the merge job."""
-    if lake.warehouse is None or urlsplit(lake.warehouse).scheme not in {"s3", "s3a"}:
+    """Return the S3 settings of the store, for a lake that may be in S3; ``lake.properties`` override them, as in the merge job."""
+    if not takes_settings_of_store(lake):
         return {}
-    settings = {"s3.endpoint": store.endpoint_url, "s3.region": store.region}
+    # PyIceberg looks for s3.region first.
+    settings = {"s3.endpoint": store.endpoint_url, "s3.region": lake.properties.get("client.region", store.region)}
     settings["s3.force-virtual-addressing"] = str(not store.path_style).lower()
     if store.ca is not None:
         settings |= {"py-io-impl": file_io.CLASS, file_io.CA: str(store.ca)}

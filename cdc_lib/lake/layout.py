@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.config.source import SourceConfig
@@ -67,7 +67,24 @@ def fitted(layout: Layout, columns: Sequence[LakeColumn], lake_table: str) -> La
             hint="Correct it under layouts in the source file.",
             lake_table=lake_table,
         )
-    names = {column.name.lower(): column.name for column in columns}
+    return _renamed(layout, {column.name.lower(): column.name for column in columns})
+
+
+def has_layout(has: Layout, layout: Layout, names: Sequence[str]) -> bool:
+    """Whether a table has the layout of the source file already.
+
+    Args:
+        has: the table's own.
+        layout: in the source file; column names compare without case.
+        names: of the table's columns. Without one that the layout needs, the answer is no.
+    """
+    by_lower = {name.lower(): name for name in names}
+    needed = {one.column.lower() for one in layout.partition_by} | {one.column.lower() for one in layout.sort_by}
+    return needed <= by_lower.keys() and has == _renamed(layout, by_lower)
+
+
+def _renamed(layout: Layout, names: Mapping[str, str]) -> Layout:
+    """Return the layout with other names of its columns, by their names in lower case."""
     return replace(
         layout,
         partition_by=tuple(replace(one, column=names[one.column.lower()]) for one in layout.partition_by),

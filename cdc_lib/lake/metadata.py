@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.lake.catalog import open_catalog, open_table, translate_errors
-from cdc_lib.lake.routing import lake_merges
+from cdc_lib.lake.layout import has_layout, layout_of
+from cdc_lib.lake.routing import LakeMerge, lake_merges
+from cdc_lib.lake.upkeep_need import need_of, waits_for
 from cdc_lib.model.lake_table import KEY_PROPERTY, MODE_PROPERTY
+from cdc_lib.model.layout import LAYOUT_PROPERTY, Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,8 @@ class TableDescription:
         mode: how it keeps rows; ``missing`` if the catalog does not have the table.
         key: names of the key's columns; empty without a key.
         rows: number of rows; None if its metadata do not show it.
+        files: number of data files.
+        waits_for: what the next maintenance changes; empty if nothing, as far as the metadata show it.
     """
 
     lake_table: str
@@ -32,6 +38,8 @@ class TableDescription:
     mode: str
     key: tuple[str, ...]
     rows: int | None
+    files: int = 0
+    waits_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,26 @@ def described(config: SourceConfig, tables: Iterable[str]) -> list[TableDescript
             descriptions.append(TableDescription(str(lake.name), lake.tables, "missing", (), None))
             continue
         mode = table.properties.get(MODE_PROPERTY, "unknown")
-        descriptions.append(TableDescription(str(lake.name), lake.tables, mode, _key(table), _rows(table)))
+        summary = _summary(table)
+        need = need_of(
+            str(lake.name),
+            summary,
+            [datetime.fromtimestamp(one.timestamp_ms / 1000, UTC) for one in table.snapshots()],
+            config.maintenance,
+            datetime.now(UTC),
+            other_layout=_has_other_layout(config, lake, table),
+        )
+        descriptions.append(
+            TableDescription(
+                str(lake.name),
+                lake.tables,
+                mode,
+                _key(table),
+                _rows(table),
+                files=int(summary.get("total-data-files", 0)),
+                waits_for=waits_for(need, config.maintenance),
+            )
+        )
     return descriptions
 
 
@@ -87,6 +114,18 @@ def columns_of(config: SourceConfig, table: str) -> list[IcebergColumn]:
 
 def _key(table: Table) -> tuple[str, ...]:
     return tuple(json.loads(table.properties.get(KEY_PROPERTY, "[]")))
+
+
+def _summary(table: Table) -> dict[str, str]:
+    snapshot = table.current_snapshot()
+    if snapshot is None or snapshot.summary is None:
+        return {}
+    return dict(snapshot.summary.additional_properties)
+
+
+def _has_other_layout(config: SourceConfig, lake: LakeMerge, table: Table) -> bool:
+    has = Layout.from_json(table.properties.get(LAYOUT_PROPERTY))
+    return not has_layout(has, layout_of(config, lake), [one.name for one in table.schema().fields])
 
 
 def _rows(table: Table) -> int | None:

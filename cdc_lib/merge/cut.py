@@ -11,6 +11,7 @@ from cdc_lib.merge.quarantined import marked
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.manifest import DataFile
 from cdc_lib.model.merge_plan import Cut, MergePlan, MergeTotals, TableCut
+from cdc_lib.model.position import Point
 from cdc_lib.model.row_counts import NO_ROWS
 from cdc_lib.model.table_name import TableName
 
@@ -40,7 +41,8 @@ def make_cut(
     files = _files_by_table(batches)
     counted = [_counted(one, files.get(one.table, ()), earlier.get((one.table, one.lake_table))) for one in tables]
     so_far = before.totals if before is not None else MergeTotals()
-    windows = sum(batch.manifest.window is not None for batch in batches)
+    merged = [batch for batch in batches if not _is_before(batch, plan)]
+    windows = sum(batch.manifest.window is not None for batch in merged)
     return Cut(
         source=plan.source,
         merge_id=plan.merge_id,
@@ -53,11 +55,18 @@ def make_cut(
         totals=MergeTotals(
             so_far.merges + 1,
             so_far.windows + windows,
-            so_far.chunks + len(batches) - windows,
+            so_far.chunks + len(merged) - windows,
             so_far.seconds + (seconds or 0.0),
         ),
-        gtid_set=_gtids_before_stop(plan, batches),
+        gtid_set=_gtids_before_stop(plan, merged),
+        held=plan.held,
     )
+
+
+def _is_before(batch: StoredBatch, plan: MergePlan) -> bool:
+    """Whether a window was merged before, and is here for tables that catch up."""
+    window = batch.manifest.window
+    return window is not None and Point.at(window.epoch, window.start) < Point.at(plan.epoch, plan.start)
 
 
 def _gtids_before_stop(plan: MergePlan, batches: Sequence[StoredBatch]) -> str:

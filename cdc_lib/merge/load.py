@@ -1,11 +1,13 @@
-"""Reads the batches of a plan: their manifests, and the XA transactions that their windows commit."""
+"""Reads the batches of a plan, and those of a late snapshot chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from cdc_lib.errors import CorruptBatch, MergeError
+from cdc_lib.errors import MergeError
+from cdc_lib.merge.catch_up import caught_up
+from cdc_lib.merge.manifests import is_of_its_epoch, load_batches, with_commits
 from cdc_lib.merge.plan import StoredBatch, replayed_windows, tables_of
 from cdc_lib.merge.quarantined import without_quarantined
 from cdc_lib.merge.table_resets import expand_database_statements, is_of_database
@@ -13,24 +15,27 @@ from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import QuarantineRecord
-from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.table_name import TableName
-from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.model.xa_settlement import opened_before, settle
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.cuts import last_cut
-from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import stored_windows
 
 
 def load_plan(store: ObjectStore, plan: MergePlan) -> list[StoredBatch]:
-    """Read the batches of a plan, with the XA transactions that they commit, without quarantined tables.
+    """Read the batches of a plan, with the XA transactions that they commit, without quarantined and held tables.
+
+    Tables that catch up have the windows before the plan as well: these stand after the chunks, and hold no other table.
 
     Raises:
         CorruptBatch: a manifest is missing or not valid.
+        MergeError: a window that a table needs to catch up is no longer stored.
     """
-    batches = _with_commits(store, load_batches(store, plan.batches), plan.prepared)
-    return without_quarantined(_with_each_table(store, plan.source, batches), plan.quarantine)
+    batches = with_commits(store, load_batches(store, plan.batches), plan.prepared)
+    if plan.catching_up:
+        chunks = [batch for batch in batches if batch.manifest.chunk is not None]
+        batches = [*chunks, *caught_up(store, plan, chunks), *(one for one in batches if one.manifest.chunk is None)]
+    return without_quarantined(_with_each_table(store, plan.source, batches), plan.quarantine, plan.held)
 
 
 def _with_each_table(store: ObjectStore, source: str, batches: list[StoredBatch]) -> list[StoredBatch]:
@@ -40,33 +45,6 @@ def _with_each_table(store: ObjectStore, source: str, batches: list[StoredBatch]
     before = last_cut(store, source)
     known = {*tables_of(batches), *(cut.table for cut in (before.tables if before is not None else ()))}
     return [replace(batch, manifest=expand_database_statements(batch.manifest, known)) for batch in batches]
-
-
-def load_batches(store: ObjectStore, keys: Iterable[str]) -> list[StoredBatch]:
-    """Read the manifests of keys, in the given order.
-
-    Raises:
-        CorruptBatch: a manifest is missing or not valid.
-    """
-    batches = []
-    for key in keys:
-        manifest = find_manifest(store, key)
-        if manifest is None:
-            raise CorruptBatch(
-                "a batch that the merge needs has no manifest",
-                hint=_restore_hint(key),
-                key=key,
-            )
-        batches.append(StoredBatch(key, manifest))
-    return batches
-
-
-def _restore_hint(key: str) -> str:
-    """Return how to restore a batch: a window is drained again, a snapshot is read again."""
-    source, kind, *_ = key.split("/")
-    if kind == "batches":
-        return f"cdc batches refill {source} writes it again in place; or restore the object from the store's versions."
-    return f"cdc snapshot {source} of its table reads it again; or restore the object from the store's versions."
 
 
 def replayed_batches(
@@ -91,7 +69,7 @@ def replayed_batches(
         CorruptBatch: a manifest is missing or not valid.
         MergeError: a batch is no longer stored.
     """
-    windows = [window for window in stored_windows(store, source) if drain is None or _counts(window, drain)]
+    windows = [window for window in stored_windows(store, source) if drain is None or is_of_its_epoch(window, drain)]
     batches = load_batches(store, replayed_windows(((w.key, w.start, w.stop) for w in windows), replay, table))
     unknown = settle((), [(batch.key, batch.manifest) for batch in batches]).unknown
     xids = {decision.xid for epoch, decision in unknown if Point.at(epoch, decision.position) >= replay[0]}
@@ -110,24 +88,4 @@ def replayed_batches(
             xids=", ".join(sorted(missing)),
         )
     batches = [replace(batch, manifest=expand_database_statements(batch.manifest, {table})) for batch in batches]
-    return without_quarantined(_with_commits(store, batches, opened), quarantined)
-
-
-def _counts(window: StoredWindow, drain: Cursor) -> bool:
-    end = drain.end_of_epoch(window.start.epoch)
-    return end is not None and window.stop <= Point.at(window.start.epoch, end)
-
-
-def _with_commits(
-    store: ObjectStore, batches: Sequence[StoredBatch], before: Sequence[OpenTransaction]
-) -> list[StoredBatch]:
-    """Add to each batch the transactions that its window commits, and the batches that hold their rows."""
-    windows = [(batch.key, batch.manifest) for batch in batches if batch.manifest.window is not None]
-    commits = settle(before, windows).commits
-    known = {batch.key: batch for batch in batches}
-    missing = {commit.manifest for found in commits.values() for commit in found} - known.keys()
-    known |= {batch.key: batch for batch in load_batches(store, sorted(missing))}
-    return [
-        replace(batch, commits=tuple((commit, known[commit.manifest]) for commit in commits.get(batch.key, ())))
-        for batch in batches
-    ]
+    return without_quarantined(with_commits(store, batches, opened), quarantined)

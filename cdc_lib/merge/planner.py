@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import MergeConflict
+from cdc_lib.lake.routing import indistinct, lake_merges
 from cdc_lib.merge.chunks import first_reads
+from cdc_lib.merge.held import next_merge
 from cdc_lib.model.cursor import LAKE, Cursor
 from cdc_lib.model.gtid import WindowGtids
+from cdc_lib.model.held_table import held_in
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
-from cdc_lib.model.quarantine import QuarantineRecord, excluded_tables, lagging_tables, to_reach
-from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.model.quarantine import excluded_tables, lagging_tables
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.window import SnapshotTask
 from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.model.xa_settlement import check_in_snapshots, not_replayed, opened_before, settle
 from cdc_lib.plan.ack import over_window
@@ -57,16 +61,31 @@ class Merging:
             BatchesMissing: the next batch is not stored.
         """
         lake = self._in_its_epoch(drain, lake)
-        held = self.quarantine.held(drain, lake)
-        manifests = [] if held else list(self._durable(drain, lake))
+        not_yet = self.quarantine.held(drain, lake)
+        unready = [task for task in drain.snapshots if not task.complete or task.id in not_yet]
+        alone = self._not_to_be_held(drain) if unready else frozenset()
+        all_wait = any(task.selection is not None or task.name in alone for task in unready)
+        manifests = [] if all_wait else list(self._durable(drain, lake))
         prepared = self._prepared(drain, lake, manifests)
         windows = tuple(manifest.window for manifest in manifests if manifest.window is not None)
-        ready = [task for task in _new_chunks(drain, lake) if task.id not in held]
-        chunks, windows = in_order(drain, lake, ready, windows)
-        if not chunks and not windows:
+        found = next_merge(drain, lake, _new_chunks(drain, lake), unready, windows)
+        if not found.chunks and not found.windows and not found.catching_up and found.held == lake.held:
             return lake
-        planned = replace(lake, in_flight_snapshots=chunks, in_flight=windows, prepared=prepared)
-        return self.cursors.swap(lake, replace(planned, quarantine=drain.quarantine))
+        planned = replace(lake, in_flight_snapshots=found.chunks, in_flight=found.windows, prepared=prepared)
+        planned = replace(planned, held=found.held, catching_up=found.catching_up, quarantine=drain.quarantine)
+        return self.cursors.swap(lake, planned)
+
+    def _not_to_be_held(self, drain: Cursor) -> frozenset[TableName]:
+        """Return the tables of which no new snapshot is possible, because their rows do not show their table in a shared lake table.
+
+        After a failover a table that is held needs one. So all tables wait for their first snapshots, as for a part of a table,
+        which is merged with windows that are not merged yet.
+        """
+        if not self.config.routes:
+            return frozenset()
+        tables = {task.name for task in drain.snapshots}
+        lakes = lake_merges(self.config, tables)
+        return frozenset(table for table in tables if indistinct(self.config.source, table, lakes))
 
     def withdrawn(self, drain: Cursor, lake: Cursor, by: str) -> Cursor:
         """Return the lake cursor without a merge in flight that a new snapshot replaces in part; else unchanged.
@@ -102,7 +121,7 @@ class Merging:
             moved = over_window(moved, window, manifest, at=datetime.now(UTC), by=by)
             merged += [(key, manifest)] if manifest else []
         moved = replace(moved, prepared=settle(lake.prepared, merged).open)
-        return replace(moved.with_snapshots(lake.in_flight_snapshots), in_flight_snapshots=())
+        return replace(moved.with_snapshots(lake.in_flight_snapshots), in_flight_snapshots=(), catching_up=())
 
     def _in_its_epoch(self, drain: Cursor, lake: Cursor) -> Cursor:
         """Move the lake cursor to the next epoch when all earlier acknowledged batches are merged."""
@@ -145,15 +164,13 @@ class Merging:
                 yield window.key, load_manifest(self.store, window.key)
 
     def _durable(self, drain: Cursor, lake: Cursor) -> Iterator[Manifest]:
-        """Yield the manifests of acknowledged windows after the lake cursor; none while a snapshot is unfinished.
-
-        Otherwise a later chunk could restore a row whose delete was already merged. Windows before a gap are merged first.
+        """Yield the manifests of acknowledged windows after the lake cursor. Windows before a gap are merged first.
 
         Raises:
             BatchesMissing: the next batch is not stored.
         """
         end = drain.end_of_epoch(lake.epoch)
-        if drain.open_snapshots or end is None or lake.position == end:
+        if end is None or lake.position == end:
             return
         chain = chain_of(self.store, drain, lake)
         if not chain.windows and (gap := as_gap(lake, chain)) is not None:
@@ -166,34 +183,6 @@ def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:
     """Return the snapshots of which more chunks are durable than merged."""
     merged = {task.id: task for task in lake.snapshots}
     return tuple(task for task in drain.snapshots if task.chunks > (merged[task.id].chunks if task.id in merged else 0))
-
-
-def in_order(
-    drain: Cursor, lake: Cursor, tasks: Iterable[SnapshotTask], windows: Sequence[Window]
-) -> tuple[tuple[SnapshotTask, ...], tuple[Window, ...]]:
-    """Return the snapshots and windows of a merge, so that no change is merged after a snapshot that includes it.
-
-    A snapshot that replaces excluded changes waits until the lake reaches the start of the exclusion, and later windows
-    wait for the snapshot.
-
-    Args:
-        drain: the drain cursor.
-        lake: the lake cursor, with nothing in flight.
-        tasks: snapshots with chunks to merge.
-        windows: windows to merge, in order.
-    """
-    records: dict[str, list[QuarantineRecord]] = {}
-    for one in drain.quarantine:
-        records.setdefault(one.table, []).append(one)
-    ahead = {
-        task: to_reach(records.get(task.name, ()), task.name, task.snapshot_id, lake.epoch, lake.position)
-        for task in tasks
-    }
-    ends = [one.start for one in ahead.values() if one is not None and one.epoch == lake.epoch]
-    return (
-        tuple(task for task, record in ahead.items() if record is None),
-        tuple(window for window in windows if all(window.stop <= end for end in ends)),
-    )
 
 
 def refuse_withdrawn(cursors: CursorStore, plan: MergePlan) -> None:
@@ -215,11 +204,15 @@ def refuse_withdrawn(cursors: CursorStore, plan: MergePlan) -> None:
 
 def outdated(drain: Cursor, lake: Cursor) -> frozenset[str]:
     """Return the tables whose changes in the merge in flight are excluded by now, or whose snapshot was cancelled."""
+    taken = [(window.epoch, window.start) for window in lake.in_flight]
     excluded = [
-        excluded_tables(drain.quarantine, window.epoch, window.start)
-        - excluded_tables(lake.quarantine, window.epoch, window.start)
-        for window in lake.in_flight
+        excluded_tables(drain.quarantine, *at) - excluded_tables(lake.quarantine, *at) - held_in(lake.held, *at)
+        for at in taken
     ]
+    for one in lake.catching_up:
+        at = one.epoch, one.position
+        anew = excluded_tables(drain.quarantine, *at) - excluded_tables(lake.quarantine, *at)
+        excluded.append(anew & {one.table})
     cancelled = {task.id for task in drain.snapshots if task.cancelled}
     return frozenset().union(*excluded, (task.name for task in lake.in_flight_snapshots if task.id in cancelled))
 
@@ -241,6 +234,8 @@ def plan_of(lake: Cursor) -> MergePlan:
         for w in lake.in_flight
         for t in sorted(excluded_tables(lake.quarantine, w.epoch, w.start))
     ]
+    excluded += [f"{one.table} held from {one.point.sortable}" for one in lake.held]
+    excluded += [f"{one.table} catches up from {one.point.sortable}" for one in lake.catching_up]
     digest = hashlib.sha256("\n".join([*batches, *excluded]).encode()).hexdigest()[:12]
     merge_id = f"{lake.epoch:06d}-{stop.sortable}-{digest}"
     return MergePlan(
@@ -255,4 +250,6 @@ def plan_of(lake: Cursor) -> MergePlan:
         lagging,
         lake.source_uuid,
         WindowGtids(lake.gtid_set, complete=lake.gtids_known),
+        lake.held,
+        lake.catching_up,
     )

@@ -1,4 +1,4 @@
-"""What a merge leaves out of quarantined tables, and the position as of which they are: pure."""
+"""What a merge leaves out of quarantined and held tables, and the position as of which they are: pure."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from cdc_lib.merge.plan import StoredBatch
+from cdc_lib.model.held_table import HeldTable, held_in
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.quarantine import QuarantineRecord, excluded_tables
 from cdc_lib.model.table_name import TableName
 
 
-def without_quarantined(batches: Iterable[StoredBatch], quarantined: Sequence[QuarantineRecord]) -> list[StoredBatch]:
-    """Return the batches without the changes of tables that are quarantined at their windows.
+def without_quarantined(
+    batches: Iterable[StoredBatch], quarantined: Sequence[QuarantineRecord], held: Sequence[HeldTable] = ()
+) -> list[StoredBatch]:
+    """Return the batches without the changes of tables that are quarantined or held at their windows.
 
     Windows are drained in any order, some before the quarantine was recorded: their changes of such a table must not be
     merged.
     """
-    return [_without(batch, quarantined) for batch in batches] if quarantined else list(batches)
+    return [_without(batch, quarantined, held) for batch in batches] if quarantined or held else list(batches)
 
 
-def _without(batch: StoredBatch, quarantined: Sequence[QuarantineRecord]) -> StoredBatch:
+def _without(batch: StoredBatch, quarantined: Sequence[QuarantineRecord], held: Sequence[HeldTable]) -> StoredBatch:
     window = batch.manifest.window
     if window is None:
         return batch
-    excluded = excluded_tables(quarantined, window.epoch, window.start)
+    excluded = excluded_tables(quarantined, window.epoch, window.start) | held_in(held, window.epoch, window.start)
     if not excluded:
         return batch
     files = tuple(file for file in batch.manifest.files if file.table not in excluded)
@@ -41,6 +44,6 @@ def _others(tables: Iterable[TableName], excluded: Collection[TableName]) -> tup
 
 
 def marked(tables: Iterable[TableCut], plan: MergePlan) -> list[TableCut]:
-    """Return the tables of a cut; ``as_of`` is the last merged position of each quarantined one."""
-    positions = {lag.table: lag.position for lag in plan.lagging}
+    """Return the tables of a cut; ``as_of`` is the last merged position of each quarantined or held one."""
+    positions = {one.table: one.position for one in plan.held} | {lag.table: lag.position for lag in plan.lagging}
     return [replace(cut, as_of=positions.get(cut.table)) for cut in tables]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -100,6 +101,7 @@ class Backfill:
         snapshots: snapshots that were read in the period.
         quarantine: binlog ranges in which a table's changes were not merged.
         from_start: whether the source began at ``begin``, without reading rows.
+        held: tables whose snapshots are being read: the lake lacks changes of them, so that nothing can be merged again.
     """
 
     source: str
@@ -111,6 +113,11 @@ class Backfill:
     snapshots: tuple[ArchivedSnapshot, ...]
     quarantine: tuple[QuarantineRecord, ...] = ()
     from_start: bool = False
+    held: frozenset[TableName] = frozenset()
+
+    def of_lake(self, tables: Iterable[str]) -> list[str]:
+        """Return the tables that can be merged into the lake tables: not those whose snapshots are being read."""
+        return [table for table in tables if table not in self.held]
 
     def between(self, low: Point, high: Point) -> tuple[ArchivedWindow, ...]:
         """Return the windows that overlap the range between two points."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal
 
 from cdc_lib.model.position import Position
@@ -14,6 +14,10 @@ BatchDifference = Literal["missing", "extra", "operation", "values"]
 
 WINDOW_FIGURES = ("changes", "equal", "differing", "not comparable", "seconds")
 """Names of the figures, in the order of :attr:`WindowCheck.figures`."""
+
+
+KEPT_CHECKS = 1000
+"""Windows that are kept apart as compared; an older one may be compared again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +131,52 @@ class BatchReport:
     def clean(self) -> bool:
         """Whether no change differs; a window that was not compared counts as clean."""
         return not any(one.differing for one in self.windows)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedWindow:
+    """A window that was compared on some day.
+
+    Args:
+        window: its id.
+        at: wall clock (UTC).
+        equal: changes that are equal.
+        differing: changes that differ.
+        uncomparable: changes of which nothing can be compared.
+        skipped: why it was not compared; empty if it was.
+    """
+
+    window: str
+    at: datetime
+    equal: int
+    differing: int
+    uncomparable: int
+    skipped: str
+
+
+@dataclass(frozen=True, slots=True)
+class DailyChecks:
+    """The windows that are decoded a second time day by day.
+
+    Args:
+        source: name of the source.
+        day: the last one (UTC).
+        windows: ids of its windows.
+        checked: windows that were compared on that day and before, the last ones last.
+    """
+
+    source: str
+    day: date
+    windows: tuple[str, ...]
+    checked: tuple[CheckedWindow, ...] = ()
+
+    @property
+    def of_day(self) -> tuple[CheckedWindow, ...]:
+        """Those of the last day that were compared."""
+        return tuple(one for one in self.checked if one.window in self.windows)
+
+    @property
+    def to_do(self) -> tuple[str, ...]:
+        """The windows of the last day that were not compared, or differ."""
+        done = {one.window for one in self.checked if not one.differing}
+        return tuple(name for name in self.windows if name not in done)

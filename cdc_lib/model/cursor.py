@@ -16,6 +16,7 @@ from cdc_lib.errors import CursorMoved
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.gtid import NO_GTIDS, GtidSet, WindowGtids
+from cdc_lib.model.held_table import HeldTable, by_name
 from cdc_lib.model.position import Position, file_number
 from cdc_lib.model.quarantine import LaggingTable, QuarantineRecord, excluded_tables, lagging_tables
 from cdc_lib.model.server_identity import ServerIdentity
@@ -104,6 +105,8 @@ class Cursor:
         in_flight: windows that are planned and not yet acknowledged; they tile the stream from the position on.
         snapshots: per table, the chunks that are acknowledged.
         in_flight_snapshots: lake only: per table, the chunks that the merge in flight reaches.
+        held: lake only: tables whose changes from a place on wait for their snapshots; of the merge in flight too.
+        catching_up: lake only: tables for which the merge in flight also takes the windows from their place up to its start.
         moves: the last hundred moves, oldest first.
         prepared: lake only: XA transactions that are prepared before the position and not decided, by their xids.
         quarantine: tables that are or were quarantined, in the order in which it was recorded; the lake's cursor has what the drain
@@ -135,6 +138,8 @@ class Cursor:
     epoch_changes: tuple[EpochChange, ...] = ()
     source_uuid: str = ""
     last: Commit | None = None
+    held: tuple[HeldTable, ...] = ()
+    catching_up: tuple[HeldTable, ...] = ()
 
     @property
     def checkpoint(self) -> BinlogCheckpoint:
@@ -301,7 +306,22 @@ class Cursor:
     def rolled_back(self, *, at: datetime, by: str, why: str) -> Cursor:
         """Drop windows in flight. The position does not change, and the rollback is recorded as a move."""
         move = Move(at, "rollback", self.position, self.position, by, why)
-        return replace(self, in_flight=(), in_flight_snapshots=(), moves=(*self.moves, move)[-KEPT_MOVES:])
+        return replace(self.without_merge(), moves=(*self.moves, move)[-KEPT_MOVES:])
+
+    def without_merge(self) -> Cursor:
+        """Return the lake cursor as if its merge in flight had not been planned."""
+        places = self.places
+        held = tuple(places[table] for table in sorted(places))
+        return replace(self, in_flight=(), in_flight_snapshots=(), held=held, catching_up=())
+
+    @property
+    def places(self) -> dict[TableName, HeldTable]:
+        """Where the lake is with each held table: it has the changes before, and none after."""
+        return {**by_name(self.held), **by_name(self.catching_up)}
+
+    def of_table(self, place: HeldTable | None) -> Cursor:
+        """Return the lake cursor at the place where the lake is with a table; unchanged if the table is not held."""
+        return self if place is None else replace(self, epoch=place.epoch, position=place.position)
 
     def with_snapshot(self, task: SnapshotTask) -> Cursor:
         """Add a snapshot task, or replace the one with the same id. For many tasks use :meth:`with_snapshots`."""
@@ -318,7 +338,7 @@ class Cursor:
     @property
     def is_merging(self) -> bool:
         """Whether a merge is in flight (lake cursor)."""
-        return bool(self.in_flight or self.in_flight_snapshots)
+        return bool(self.in_flight or self.in_flight_snapshots or self.catching_up)
 
     @property
     def open_snapshots(self) -> tuple[SnapshotTask, ...]:

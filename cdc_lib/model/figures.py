@@ -20,6 +20,10 @@ class LakeTableFigures:
         bytes: of the files that held them.
         verified_age_seconds: since the last comparison without drift; None before the first.
         drift_rows: rows that the last comparison found wrong; None before the first.
+        covered_ratio: part of the rows whose key ranges were compared within ``verify.cover_every``; None if it is not set, and for a
+            table that is not compared by ranges.
+        covered_age_seconds: since the comparison of the range that waits longest, likewise.
+        covered_wrong_rows: rows that comparisons of ranges found wrong and that are not equal yet, likewise.
     """
 
     table: TableName
@@ -28,6 +32,9 @@ class LakeTableFigures:
     bytes: int | None
     verified_age_seconds: float | None
     drift_rows: int | None
+    covered_ratio: float | None = None
+    covered_age_seconds: float | None = None
+    covered_wrong_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,7 @@ class SourceFigures:
         retries: tries of tasks after the first, by the id of the task.
         tables: its tables.
         lake_tables: its tables in the lake.
+        cover_period_seconds: within which each key range is to be compared; None without ``verify.cover_every``.
     """
 
     source: str
@@ -92,3 +100,4 @@ class SourceFigures:
     retries: tuple[tuple[str, int], ...] = ()
     tables: tuple[TableFigures, ...] = ()
     lake_tables: tuple[LakeTableFigures, ...] = ()
+    cover_period_seconds: float | None = None

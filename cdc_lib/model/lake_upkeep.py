@@ -1,4 +1,4 @@
-"""Results of the maintenance of a lake table."""
+"""What the maintenance of a lake table has to do, and what it did."""
 
 from __future__ import annotations
 
@@ -38,6 +38,25 @@ class Maintained:
     in_the_way: str = ""
     missing: bool = False
     laid_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepNeed:
+    """What waits in a lake table for its maintenance.
+
+    Args:
+        table: full name in the catalog.
+        small_files: data files above the number that its size needs.
+        deleted_ratio: ratio of the rows in data files that are deleted.
+        old_snapshots: snapshots that are older than ``maintenance.keep_snapshots_for``; cuts may still name some.
+        other_layout: whether the source file gives it another layout than it has.
+    """
+
+    table: str
+    small_files: int
+    deleted_ratio: float
+    old_snapshots: int
+    other_layout: bool = False
 
 
 @dataclass(frozen=True, slots=True)

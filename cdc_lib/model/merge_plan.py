@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cdc_lib.model.gtid import NO_GTIDS, WindowGtids
+from cdc_lib.model.held_table import HeldTable
 from cdc_lib.model.lake_table import TableFingerprint
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import LaggingTable, QuarantineRecord
@@ -31,6 +32,8 @@ class MergePlan:
         lagging: tables that are as of a position before ``stop`` after the merge.
         source_uuid: id of the source; see :attr:`cdc_lib.model.cursor.Cursor.source_uuid`.
         gtids: GTIDs of all transactions before ``start``.
+        held: tables whose changes from a place on are not merged, because their snapshots are not complete.
+        catching_up: tables of which all changes from a place up to ``start`` are merged too.
     """
 
     source: str
@@ -44,6 +47,8 @@ class MergePlan:
     lagging: tuple[LaggingTable, ...] = ()
     source_uuid: str = ""
     gtids: WindowGtids = NO_GTIDS
+    held: tuple[HeldTable, ...] = ()
+    catching_up: tuple[HeldTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class TableCut:
         lake_snapshot: id of the lake table's snapshot that has everything up to the cut.
         changes: changes applied by this merge; 0 when the table was not touched. If several source tables were merged into
             one lake table, rows of this one's batches.
-        as_of: position of a quarantined table, which is not the cut's; None if the table is as of the cut.
+        as_of: position of a quarantined or held table, which is not the cut's; None if the table is as of the cut.
         ahead_until: re-selected rows show changes up to this point, which is after the cut's position; None if all rows are
             as of the cut. They are consistent in a cut at or after the point.
         dropped: where the table was dropped at the source; the lake table keeps its last state. None if it was not dropped,
@@ -114,6 +119,7 @@ class Cut:
         seconds: how long the merge took, see :attr:`MergeTotals.seconds`; None where nobody measured.
         totals: of all merges up to this one.
         gtid_set: GTIDs of all transactions before the position; empty if they are not known exactly.
+        held: tables whose changes from a place on wait for their snapshots, also tables that the lake does not have yet.
     """
 
     source: str
@@ -126,3 +132,4 @@ class Cut:
     seconds: float | None = None
     totals: MergeTotals = MergeTotals()
     gtid_set: str = ""
+    held: tuple[HeldTable, ...] = ()

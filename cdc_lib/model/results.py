@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cdc_lib.model.backlog import Backlog
+from cdc_lib.model.batch_check import DailyChecks
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.changed_rows import AfterMerge
+from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.failed_table import StoppedTable
 from cdc_lib.model.foreign import ForeignCommit
@@ -27,7 +29,7 @@ class DrainResult:
     Args:
         unit_id: the window's or snapshot task's id.
         batches: batches that this call wrote; 0 when all existed already.
-        rows: rows in the unit's batches that this call wrote or found.
+        rows: rows in the batches that this call wrote; if all existed already, in those that it found.
         bytes: bytes of their files.
         events: binlog events read.
         seconds: wall clock time.
@@ -161,6 +163,8 @@ class Status:
         pending_snapshots: snapshots that are not completely merged.
         foreign: commits of other writers since the last clean comparison or new snapshot of their tables.
         after_merge: the last comparisons of rows that merges changed; None before the first.
+        coverage: which key ranges of each table were compared with the source.
+        daily_checks: the windows that were decoded a second time; None before the first.
     """
 
     source: str
@@ -182,6 +186,8 @@ class Status:
     missing: tuple[str, ...] = ()
     pending_snapshots: int = 0
     after_merge: AfterMerge | None = None
+    coverage: tuple[Coverage, ...] = ()
+    daily_checks: DailyChecks | None = None
 
 
 @dataclass(frozen=True, slots=True)

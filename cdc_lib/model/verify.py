@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from cdc_lib.model.position import Position
+from cdc_lib.model.position import Point, Position
 from cdc_lib.model.table_name import TableName
 
 Difference = Literal["missing", "extra", "different", "copies"]
@@ -156,6 +156,30 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
+class CleanCheck:
+    """A comparison of a whole table that found no drift.
+
+    Args:
+        epoch: of the position.
+        position: position of the lake when it was compared.
+        gtid_set: GTIDs of all transactions before it, if known.
+        at: wall clock (UTC).
+        in_flight: rows that differed because of a change that may not be merged yet.
+    """
+
+    epoch: int
+    position: Position
+    gtid_set: str
+    at: datetime
+    in_flight: int = 0
+
+    @property
+    def point(self) -> Point:
+        """The position, in any epoch."""
+        return Point.at(self.epoch, self.position)
+
+
+@dataclass(frozen=True, slots=True)
 class Verified:
     """The last comparison of a lake table, as stored.
 
@@ -177,6 +201,7 @@ class Verified:
         clean_position: position of the lake at the last comparison without drift; None before the first.
         clean_epoch: epoch of that position.
         clean_at: time of that comparison.
+        clean_checks: the last comparisons without drift, oldest first.
     """
 
     source: str
@@ -196,6 +221,14 @@ class Verified:
     clean_position: Position | None = None
     clean_epoch: int = 0
     clean_at: datetime | None = None
+    clean_checks: tuple[CleanCheck, ...] = ()
+
+    @property
+    def known_clean(self) -> tuple[CleanCheck, ...]:
+        """The comparisons without drift that are known, oldest first; a document of an earlier version has only the last one."""
+        if self.clean_checks or self.clean_position is None or self.clean_at is None:
+            return self.clean_checks
+        return (CleanCheck(self.clean_epoch, self.clean_position, "", self.clean_at),)
 
     @property
     def clean(self) -> bool:

@@ -9,7 +9,7 @@ from cdc_lib.model.window import SnapshotTask
 def is_waiting(drain: Cursor, lake: Cursor) -> bool:
     """Whether the lake lacks windows or snapshots that are planned or acknowledged."""
     return (drain.epoch, drain.position) != (lake.epoch, lake.position) or bool(
-        drain.in_flight or unmerged(drain, lake)
+        drain.in_flight or unmerged(drain, lake) or lake.held
     )
 
 

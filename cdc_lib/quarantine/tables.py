@@ -55,15 +55,19 @@ class Quarantine:
             return cursor
         unmerged = self._unmerged(cursor, lake)
         merged = lake or cursor
+        places = merged.places
         reached = merged.epoch, merged.in_flight[-1].stop if lake and lake.in_flight else merged.position
 
         def resnapshot(alone: Cursor, table: TableName, start: Position | None, why: str) -> Cursor:
-            return with_new_snapshot(alone, table, lake or cursor, unmerged, ResnapshotRequest(why, at, by, start))
+            here = merged.of_table(places.get(table))
+            return with_new_snapshot(alone, table, here, unmerged, ResnapshotRequest(why, at, by, start))
 
         def recorded(one: FaultyTable, alone: Cursor) -> Cursor:
             if is_replaced(one.fault):
                 return resnapshot(alone, one.table, one.start, one.fault.reason)
-            return quarantine(alone, one, unmerged, reached, at=at, by=by)
+            place = places.get(one.table)
+            mine = (place.epoch, place.position) if place is not None else reached
+            return quarantine(alone, one, unmerged, mine, at=at, by=by)
 
         def renamed_while_read(table: TableName, start: Position, alone: Cursor) -> Cursor:
             return resnapshot(alone, table, start, "its columns were renamed while it was read")
@@ -115,12 +119,13 @@ class Quarantine:
             request: the request.
         """
         unmerged, known = self._unmerged(cursor, lake), lake or cursor
+        places = known.places
         merged: dict[TableName, list[SnapshotTask]] = {}
         for task in known.snapshots:
             merged.setdefault(task.name, []).append(task)
 
         def resnapshot(table: TableName, alone: Cursor) -> Cursor:
-            lake_of_table = replace(known, snapshots=tuple(merged.get(table, ())))
+            lake_of_table = replace(known.of_table(places.get(table)), snapshots=tuple(merged.get(table, ())))
             return with_new_snapshot(alone, table, lake_of_table, unmerged, request)
 
         return table_by_table(cursor, ((table, partial(resnapshot, table)) for table in tables))
@@ -135,7 +140,8 @@ class Quarantine:
             at: now (UTC).
             by: who requests it.
         """
-        return quarantine(cursor, faulty, self._unmerged(cursor, lake), (lake.epoch, lake.position), at=at, by=by)
+        here = lake.of_table(lake.places.get(faulty.table))
+        return quarantine(cursor, faulty, self._unmerged(cursor, lake), (here.epoch, here.position), at=at, by=by)
 
     def after_failover(self, cursor: Cursor, lake: Cursor | None, *, at: datetime, by: str) -> Cursor:
         """Return the drain cursor with requests for new snapshots of tables that were read past the end of the last epoch.

@@ -94,6 +94,8 @@ class AskedKeys:
             codes, combined = _ranked(codes * len(values) + pc.index_in(column, value_set=values).to_numpy())
             self._combined.append(combined)
         self._numbers = np.argsort(codes)
+        first = self._values[0].drop_null()
+        self._first = _ordered(first.take(pc.array_sort_indices(first)))
 
     @classmethod
     def of(cls, keys: Sequence[RowKey]) -> AskedKeys:
@@ -103,8 +105,8 @@ class AskedKeys:
 
     def find(self, rows: KeyRows) -> tuple[Rows, Rows]:
         """Return the rows that have one of the keys, and the number of the key of each."""
-        found: Rows = np.arange(len(rows))
-        codes: Rows = np.zeros(len(rows), np.int64)
+        found = self._candidates(rows)
+        codes: Rows = np.zeros(len(found), np.int64)
         for array, values, combined in zip(rows.keys, self._values, self._combined, strict=True):
             part = array if len(found) == len(array) else array.take(pa.array(found))
             code = pc.fill_null(pc.index_in(part, value_set=values), -1).to_numpy()
@@ -113,6 +115,18 @@ class AskedKeys:
             same = (code >= 0) & (combined[at] == whole)
             found, codes = found[same], at[same]
         return found, self._numbers[codes]
+
+    def _candidates(self, rows: KeyRows) -> Rows:
+        """Return rows that may have one of the keys: where the first column is in order, a search in it finds them."""
+        if rows.ordered is None or self._first is None or not len(rows):
+            return np.arange(len(rows))
+        begin = self._first.searchsorted(rows.ordered[0], "left")
+        within = self._first[begin : self._first.searchsorted(rows.ordered[-1], "right")]
+        starts, stops = (rows.ordered.searchsorted(within, side) for side in ("left", "right"))
+        counts = stops - starts
+        firsts = np.cumsum(counts) - counts
+        found: Rows = np.arange(counts.sum()) + np.repeat(starts - firsts, counts)
+        return found
 
 
 def _ranked(codes: Rows) -> tuple[Rows, Rows]:

@@ -17,14 +17,17 @@ from cdc_lib.lake.catalog import load_table, open_catalog, translate_errors
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.table_name import TableName
+from cdc_lib.model.verification import TableVerification
 from cdc_lib.ports import ObjectStore
 from cdc_lib.read.archive.table import TableArchive, open_archive
 from cdc_lib.read.cache import DEFAULT_BYTES, Cache
+from cdc_lib.read.cuts import LATEST, find_cut
 from cdc_lib.read.fresh.pin import with_waiting
 from cdc_lib.read.fresh.waiting import Waiting, waiting_batches
 from cdc_lib.read.pin import pin
 from cdc_lib.read.snapshot import PinnedSnapshot
 from cdc_lib.read.table import TableReader
+from cdc_lib.store.verification import verifications
 
 
 class Lake:
@@ -65,7 +68,7 @@ class Lake:
 
         Args:
             config: the source.
-            store: the source's store, for reads with ``fresh`` and for archived versions; see :func:`cdc_lib.store.objects.open.open_store`.
+            store: the source's store, for ``fresh``, archived versions, cuts and what is verified; see :func:`cdc_lib.store.objects.open.open_store`.
             cache_bytes: how much of what was read is kept in memory.
             catalog: the catalog of the source's lake, if it is open already.
 
@@ -152,6 +155,31 @@ class Lake:
             table=name,
         )
 
+    def cut(self, which: str = LATEST) -> LakeCut:
+        """Return the lake as of a cut that is found in the source's store.
+
+        Args:
+            which: ``latest``, a time, a GTID, a position or an id; see :func:`cdc_lib.read.cuts.find_cut`.
+
+        Raises:
+            ConfigError: the lake was opened without its store, or there is no such cut.
+        """
+        config, store = self._stored("a cut is found")
+        return LakeCut(self, find_cut(store, config.source, which))
+
+    def verified(self, cut: Cut) -> dict[TableName, tuple[TableVerification, ...]]:
+        """Return what comparisons with the source say of the tables of a cut; see :attr:`LakeCut.verified`."""
+        _, store = self._stored("comparisons are")
+        return verifications(store, cut)[0]
+
+    def _stored(self, what: str) -> tuple[SourceConfig, ObjectStore]:
+        if self._batches is None:
+            raise ConfigError(
+                f"{what} in the source's store, and the lake was opened without it",
+                hint="Lake.open(config, store=open_store(config.store))",
+            )
+        return self._batches
+
     def at(self, cut: Cut) -> LakeCut:
         """Return the lake as of a cut: all its tables as of one transaction.
 
@@ -189,6 +217,16 @@ class LakeCut:
     def tables(self) -> tuple[str, ...]:
         """The source tables that the cut has, as ``database.table``."""
         return tuple(dict.fromkeys(one.table for one in self.cut.tables))
+
+    @property
+    def verified(self) -> dict[TableName, tuple[TableVerification, ...]]:
+        """What comparisons with the source say of each source table, once for each of its lake tables.
+
+        Raises:
+            ConfigError: the lake was opened without its store.
+            StoreError: a document cannot be read.
+        """
+        return self.lake.verified(self.cut)
 
     def table(self, name: str) -> TableReader:
         """Open a table as of the cut; see :meth:`Lake.table`."""

@@ -23,6 +23,9 @@ from cdc_lib.read.keys import KeyColumns, OrderValue
 from cdc_lib.read.manifests import Files, LiveFile
 from cdc_lib.read.parquet import ParquetFile, ParquetFiles
 
+_FEW = 20
+"""Of so many rows of a row group one is read: then its key columns are taken from memory."""
+
 _MARKS = {"soft_delete": IS_DELETED, "scd2": IS_CURRENT}
 """The column by which a mode hides rows."""
 
@@ -187,8 +190,22 @@ class PinnedSnapshot:
 
     def read(self, group: RowGroup, rows: Rows, columns: Sequence[ReadColumn], *, threads: bool = False) -> pa.Table:
         """Return columns of rows of a row group."""
-        whole = group.opened.read(group.number, columns, threads=threads)
-        return whole if len(rows) == whole.num_rows else whole.take(pa.array(rows))
+        count = group.opened.count(group.number)
+        known = self._known(group, columns) if len(rows) * _FEW < count else {}
+        whole = group.opened.read(group.number, [one for one in columns if one not in known], threads=threads)
+        if len(rows) == count:
+            return whole
+        taken = pa.array(rows)
+        found = {one.name: array.take(taken) for one, array in known.items()}
+        found |= zip(whole.schema.names, whole.take(taken).columns, strict=True)
+        schema = pa.schema([one.field for one in columns])
+        return pa.Table.from_arrays([found[name] for name in schema.names], schema=schema)
+
+    def _known(self, group: RowGroup, columns: Sequence[ReadColumn]) -> dict[ReadColumn, pa.Array]:
+        """Return those of the columns that are in memory, because the key was looked up in them."""
+        keys = dict(zip(self._key, PinnedSnapshot.key_rows(self, group).keys, strict=True)) if self._key else {}
+        # A minus zero of the file is a zero in the keys.
+        return {one: keys[one] for one in columns if one in keys and not pa.types.is_floating(one.type)}
 
 
 def shown(mode: str, rows: KeyRows, found: Rows, *, everything: bool) -> Rows:

@@ -15,7 +15,14 @@ from cdc_lib.model.window import SnapshotTask
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.retention.listing import Listing, list_batches
 from cdc_lib.retention.orphans import is_still_unnamed, unnamed
-from cdc_lib.retention.policy import RetentionDecision, RetentionFacts, ended_snapshots, judge_windows, laggards
+from cdc_lib.retention.policy import (
+    RetentionDecision,
+    RetentionFacts,
+    ended_snapshots,
+    judge_windows,
+    laggards,
+    needed_from,
+)
 from cdc_lib.retention.pruning import pruned_drain, pruned_lake
 from cdc_lib.retention.removal import Collection, Removal, removal
 from cdc_lib.store import layout
@@ -93,7 +100,7 @@ def prune_cursors(store: ObjectStore, cursors: CursorStore, source: str) -> int:
     if drain is None or lake is None:
         return 0
     others = [one for name in cursors.consumers(source) if (one := cursors.load(source, name)) is not None]
-    points = [Point.at(one.epoch, one.position) for one in (drain, lake, *others)]
+    points = [needed_from(one) for one in (drain, lake, *others)]
     floor = min([*points, *(window.start for window in stored_windows(store, source)[:1])])
     before = _records(drain) + _records(lake)
     # The drain first: a snapshot that it no longer has can never be planned for the lake again.

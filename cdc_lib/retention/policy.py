@@ -3,7 +3,8 @@
 Rule 1: a window is kept until the drain, the lake and every other consumer have acknowledged it.
 Rule 2: kept windows have no gap: if a window is kept, all later windows are kept.
 Rule 3: if a kept window commits an XA transaction, or a transaction is open, the batch with its rows is kept.
-Rule 4: windows after the low watermark of a snapshot are kept until the snapshot is completely merged.
+Rule 4: windows after the low watermark of a snapshot are kept until the snapshot is completely merged, and so are windows
+that were merged without its table.
 """
 
 from __future__ import annotations
@@ -50,10 +51,11 @@ class RetentionDecision:
 def judge_windows(facts: RetentionFacts) -> tuple[RetentionDecision, ...]:
     """Return the decision on every window."""
     floor = snapshot_floor(facts.cursors, facts.watermark)
+    needed = {cursor.consumer: needed_from(cursor) for cursor in facts.cursors}
     verdicts: list[RetentionDecision] = []
     after_kept = ""
     for window in facts.windows:
-        why = _why_kept(window, facts, floor) or after_kept
+        why = _why_kept(window, facts, needed, floor) or after_kept
         after_kept = after_kept or (why and "it lies after one that stays")
         verdicts.append(RetentionDecision(window, why))
     return _with_xa(verdicts, facts)
@@ -62,7 +64,8 @@ def judge_windows(facts: RetentionFacts) -> tuple[RetentionDecision, ...]:
 def laggards(windows: Sequence[StoredWindow], cursors: Iterable[Cursor], older_than: datetime) -> dict[str, int]:
     """Return how many windows past their retention each consumer still has to read; without consumers that have none."""
     old = [window for window in windows if window.modified < older_than]
-    counts = {c.consumer: sum(window.stop > _point(c) for window in old) for c in cursors if c.consumer != DRAIN}
+    needed = {c.consumer: needed_from(c) for c in cursors if c.consumer != DRAIN}
+    counts = {name: sum(window.stop > point for window in old) for name, point in needed.items()}
     return {name: count for name, count in counts.items() if count}
 
 
@@ -101,11 +104,10 @@ def ended_snapshots(cursors: Iterable[Cursor], found: Iterable[str]) -> frozense
     return frozenset(found) - open_ - planned
 
 
-def _why_kept(window: StoredWindow, facts: RetentionFacts, floor: Point | None) -> str:
-    names = {cursor.consumer for cursor in facts.cursors}
-    if not {DRAIN, LAKE} <= names:
+def _why_kept(window: StoredWindow, facts: RetentionFacts, needed: Mapping[str, Point], floor: Point | None) -> str:
+    if not {DRAIN, LAKE} <= needed.keys():
         return "there is no drain or no lake cursor"
-    waiting = sorted(cursor.consumer for cursor in facts.cursors if _point(cursor) < window.stop)
+    waiting = sorted(name for name, point in needed.items() if point < window.stop)
     if waiting:
         return f"not acknowledged by {', '.join(waiting)}"
     if floor is not None and window.stop > floor:
@@ -141,5 +143,6 @@ def _xa_holders(facts: RetentionFacts, kept: Collection[str]) -> dict[str, str]:
     return needed
 
 
-def _point(cursor: Cursor) -> Point:
-    return Point.at(cursor.epoch, cursor.position)
+def needed_from(cursor: Cursor) -> Point:
+    """Return the point after which a consumer still needs windows: of the lake, also for tables that it lacks changes of."""
+    return min([Point.at(cursor.epoch, cursor.position), *(one.point for one in cursor.places.values())])

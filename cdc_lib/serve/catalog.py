@@ -15,6 +15,7 @@ from cdc_lib.config import SourceConfig
 from cdc_lib.errors import ConfigError
 from cdc_lib.lake.catalog import translate_errors
 from cdc_lib.lake.routing import lake_merges
+from cdc_lib.lake.s3_settings import takes_settings_of_store
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.ports import ObjectStore
@@ -26,6 +27,9 @@ Namespace = tuple[str, ...]
 
 LISTED = 20
 """Cuts that a list of namespaces shows. All others can be used too."""
+
+_SHOWN = ("s3.endpoint", "client.region", "s3.path-style-access")
+"""Properties of the lake that a client needs too."""
 
 
 class NotInCatalog(Exception):
@@ -127,10 +131,12 @@ class CutCatalog:
 
 
 def storage_settings(config: SourceConfig) -> dict[str, str]:
-    """Return what a client needs to reach the files beside credentials, which are its own."""
-    store = config.store
-    if store.scheme != "s3":
-        return {}
-    settings = {"s3.endpoint": store.endpoint_url, "s3.region": store.region, "client.region": store.region}
-    settings["s3.path-style-access"] = "true" if store.path_style else None
+    """Return what a client needs to reach the lake's files beside credentials, which are its own."""
+    store, given = config.store, config.lake.properties
+    settings: dict[str, str | None] = {}
+    if store.scheme == "s3" and takes_settings_of_store(config.lake):
+        settings = {"s3.endpoint": store.endpoint_url, "client.region": store.region}
+        settings["s3.path-style-access"] = "true" if store.path_style else None
+    settings |= {name: given[name] for name in _SHOWN if name in given}
+    settings["s3.region"] = given.get("s3.region", settings.get("client.region"))
     return {name: value for name, value in settings.items() if value is not None}

@@ -42,7 +42,7 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.snapshot import chunks
 from cdc_lib.snapshot.columns import with_order
 from cdc_lib.store import layout
-from cdc_lib.store.manifests import chunks_of, publish_manifest
+from cdc_lib.store.manifests import chunks_of, last_chunk_of, publish_manifest
 
 log = logging.getLogger(__name__)
 
@@ -66,28 +66,38 @@ class SnapshotReader:
         """Which columns are stored, and with which masks."""
         return shape_of(self.config, self.credentials)
 
-    def read(self, task: SnapshotTask, identity: ServerIdentity) -> DrainResult:
+    def read(self, task: SnapshotTask, identity: ServerIdentity, until: datetime | None = None) -> DrainResult:
         """Read the chunks of one table that are not stored yet, one batch for each.
+
+        Args:
+            task: the snapshot.
+            identity: of the server.
+            until: when the reading ends (UTC), after at least one chunk; a later call goes on. None: after the last chunk.
 
         Raises:
             ServerChanged: another server answers.
         """
         began = time.monotonic()
-        stored = chunks_of(self.store, task)
-        written, vanished = 0, False
-        rows = sum(file.rows for manifest in stored for file in manifest.files)
+        count, last = last_chunk_of(self.store, task)
+        written: list[Manifest] = []
+        vanished = False
+        rows = count * self.config.snapshot.chunk_rows
         pace = Pace(f"snapshot of {task.name}", "rows", 0, began, rows, rows)
-        while not stored or not _chunk(stored[-1]).last:
+        while last is None or not _chunk(last).last:
+            if written and until is not None and until <= datetime.now(UTC):
+                log.info("snapshot of %s: %d chunks are stored; the next run goes on", task.name, count)
+                break
             try:
-                chunk = self._next_chunk(task, identity, stored[-1] if stored else None, len(stored), pace)
+                last = self._next_chunk(task, identity, last, count, pace)
             except (UnsupportedValue, TableUnreadable) as error:
                 if error.context.get("number") in NO_SUCH_TABLE and not vanished:
                     vanished = True  # dropped between reading its definition and its rows: try once more
                     continue
-                chunk = self._last_chunk_at_fault(task, identity, error, len(stored))
-            stored.append(chunk)
-            written += 1
-        return result_of(task.id, stored, time.monotonic() - began, written=written)
+                last = self._last_chunk_at_fault(task, identity, error, count)
+            written.append(last)
+            count += 1
+        stored = written or chunks_of(self.store, task)
+        return result_of(task.id, stored, time.monotonic() - began, written=len(written))
 
     def _next_chunk(
         self, task: SnapshotTask, identity: ServerIdentity, before: Manifest | None, number: int, pace: Pace

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.config.schedule import longest_gap
+from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.figures import LakeTableFigures, SourceFigures, TableFigures
 from cdc_lib.model.merge_plan import Cut
@@ -19,7 +20,9 @@ from cdc_lib.model.waiting import unmerged
 from cdc_lib.plan.windows import bytes_between
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.status.backlog import backlog_of
+from cdc_lib.status.coverage import unresolved
 from cdc_lib.status.overview import in_this_epoch, lag_seconds
+from cdc_lib.store.coverage import coverages
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.observations import last_drain, last_server, task_retries
@@ -49,6 +52,7 @@ def figures_of(
     seen = live or last_server(store, source)
     drained, stopped = last_drain(store, source), last_stopped(store, source)
     verified, retries = last_verified(store, source), task_retries(store, source)
+    covered = coverages(store, source) if config.verify.cover_every is not None else []
     interval = longest_gap(config.verify.schedule) if config.verify.schedule is not None else None
     lag = lag_seconds(store, drain, lake, live, published=cut is not None)
     lagging = drain.lagging_in(lake) if drain is not None else ()
@@ -73,7 +77,10 @@ def figures_of(
         verify_interval_seconds=interval.total_seconds() if interval is not None else None,
         retries=tuple(sorted(retries.by_task.items())) if retries is not None else (),
         tables=_tables(cut, drain, lagging, lag, now),
-        lake_tables=_lake_tables(cut, verified, now),
+        lake_tables=_lake_tables(cut, verified, covered, config.verify.cover_every, now),
+        cover_period_seconds=config.verify.cover_every.total_seconds()
+        if config.verify.cover_every is not None
+        else None,
     )
 
 
@@ -116,13 +123,16 @@ def _greater(one: float | None, other: float | None) -> float | None:
     return max((value for value in (one, other) if value is not None), default=None)
 
 
-def _lake_tables(cut: Cut | None, verified: Iterable[Verified], now: datetime) -> tuple[LakeTableFigures, ...]:
+def _lake_tables(
+    cut: Cut | None, verified: Iterable[Verified], covered: Iterable[Coverage], period: timedelta | None, now: datetime
+) -> tuple[LakeTableFigures, ...]:
     merged = {(one.table, one.lake_table): one for one in cut.tables} if cut is not None else {}
     compared = {(one.table, one.lake_table): one for one in verified}
+    by_ranges = {(one.table, one.lake_table): one for one in covered if not one.skipped and one.ranges}
     found = []
     # A comparison of what is in no cut any more says nothing of today's lake.
     for key, one in sorted(merged.items()):
-        last = compared.get(key)
+        last, ranges = compared.get(key), by_ranges.get(key)
         found.append(
             LakeTableFigures(
                 *key,
@@ -130,6 +140,9 @@ def _lake_tables(cut: Cut | None, verified: Iterable[Verified], now: datetime) -
                 bytes=one.total_bytes,
                 verified_age_seconds=_age(last.clean_at, now) if last is not None else None,
                 drift_rows=last.missing + last.extra + last.different if last is not None else None,
+                covered_ratio=ranges.ratio(now, period) if ranges is not None and period is not None else None,
+                covered_age_seconds=_age(ranges.oldest_at, now) if ranges is not None else None,
+                covered_wrong_rows=len(unresolved(ranges, last)) if ranges is not None else None,
             )
         )
     return tuple(found)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
+from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.merge.answers import OpenQuestion, questions_of
 from cdc_lib.model.backlog import Backlog
 from cdc_lib.model.changed_rows import AfterMerge
+from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.finding import Finding
@@ -22,6 +26,7 @@ from cdc_lib.ports import CursorStore, ObjectInfo, ObjectStore
 from cdc_lib.quarantine.tables import findings as quarantine_findings
 from cdc_lib.status.backlog import backlog_of
 from cdc_lib.status.changed_rows import changed_row_findings
+from cdc_lib.status.coverage import coverage_findings
 from cdc_lib.status.cut_facts import CutFacts, facts_of_cut
 from cdc_lib.status.figures import lag_bytes
 from cdc_lib.status.overview import lag_seconds, open_commits, stopped_findings
@@ -31,6 +36,8 @@ from cdc_lib.store.cuts import furthest_keys, last_of, listed_cuts
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.observations import last_server
 from cdc_lib.store.windows import chained, windows_after
+
+T = TypeVar("T", Coverage, Verified)
 
 RECENT_CUTS = 20
 """So many of the last cuts tell when a table changed last, and how much is merged in a second."""
@@ -51,6 +58,8 @@ class Holdings:
         cut: the last one; None before the first merge.
         recent: the last cuts, oldest first, the last one among them.
         verified: the last comparison of each lake table.
+        coverage: which key ranges of each table were compared.
+        verify: how the source is compared.
         after_merge: the last comparisons of rows that merges changed; None before the first.
         foreign: commits of other writers since.
         stopped: what the last merge could not merge; None when nothing was.
@@ -67,6 +76,8 @@ class Holdings:
     cut: Cut | None = None
     recent: tuple[CutFacts, ...] = ()
     verified: tuple[Verified, ...] = ()
+    coverage: tuple[Coverage, ...] = ()
+    verify: VerifyConfig = field(default_factory=VerifyConfig)
     after_merge: AfterMerge | None = None
     foreign: tuple[ForeignCommit, ...] = ()
     stopped: Stopped | None = None
@@ -114,7 +125,8 @@ class Holdings:
         ]
         stopped = stopped_findings(self.stopped, self.questions)
         changed = changed_row_findings(self.source, self.after_merge, self.verified, self.cut)
-        found = [*self.missing, *stopped, *drift, *changed, *quarantine_findings(self.drain), *foreign]
+        covered = coverage_findings(self.source, self.verify, self.coverage, self.verified, self.cut, self.at)
+        found = [*self.missing, *stopped, *drift, *changed, *covered, *quarantine_findings(self.drain), *foreign]
         return tuple(sorted(found, key=lambda one: one.level != "error"))
 
 
@@ -126,15 +138,18 @@ class HoldingsReader:
         store: where its documents are.
         cursors: where its cursors are.
         source: its name.
+        verify: how it is compared.
     """
 
     store: ObjectStore
     cursors: CursorStore
     source: str
+    verify: VerifyConfig = field(default_factory=VerifyConfig)
     _last: tuple[str, Cut] | None = None
     _whole: tuple[str, Cut] | None = None
     _cuts: dict[str, CutFacts] = field(default_factory=dict)
     _verified: dict[str, tuple[datetime, Verified]] = field(default_factory=dict)
+    _coverage: dict[str, tuple[datetime, Coverage]] = field(default_factory=dict)
 
     def read(self, now: datetime) -> Holdings:
         """Return what the store holds now.
@@ -159,6 +174,8 @@ class HoldingsReader:
             recent=tuple(self.cuts(_recent(listed))),
             verified=tuple(self._comparisons()),
             after_merge=last_after_merge(store, source),
+            coverage=tuple(self._covered()),
+            verify=self.verify,
             foreign=tuple(open_commits(store, source, drain)),
             stopped=stopped,
             questions=tuple(questions_of(store, stopped)),
@@ -213,15 +230,25 @@ class HoldingsReader:
 
     def _comparisons(self) -> list[Verified]:
         """Return the last comparison of each table; of thousands, those that were written since are read."""
+        self._verified = self._written_since(Verified, layout.verified_prefix(self.source), self._verified)
+        return [one for _, one in self._verified.values()]
+
+    def _covered(self) -> list[Coverage]:
+        """Return which ranges of each table were compared, likewise."""
+        self._coverage = self._written_since(Coverage, layout.coverage_prefix(self.source), self._coverage)
+        return [one for _, one in self._coverage.values()]
+
+    def _written_since(
+        self, kind: type[T], prefix: str, before: Mapping[str, tuple[datetime, T]]
+    ) -> dict[str, tuple[datetime, T]]:
         known = {}
-        for info in self.store.list(layout.verified_prefix(self.source)):
-            before = self._verified.get(info.key)
-            if before is not None and before[0] == info.modified:
-                known[info.key] = before
-            elif info.key.endswith(".json") and (found := documents.find(Verified, self.store, info.key)) is not None:
+        for info in self.store.list(prefix):
+            last = before.get(info.key)
+            if last is not None and last[0] == info.modified:
+                known[info.key] = last
+            elif info.key.endswith(".json") and (found := documents.find(kind, self.store, info.key)) is not None:
                 known[info.key] = info.modified, found
-        self._verified = known
-        return [one for _, one in known.values()]
+        return known
 
     def _missing(self, drain: Cursor | None, lake: Cursor | None) -> list[Finding]:
         if drain is None or lake is None:

@@ -38,12 +38,16 @@ from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine.tables import findings as quarantine_findings
 from cdc_lib.status.binlog_retention import look_ahead
 from cdc_lib.status.changed_rows import changed_row_findings
+from cdc_lib.status.coverage import coverage_findings
+from cdc_lib.status.daily_checks import daily_findings
 from cdc_lib.status.lag import LakeProgress, lag_of
 from cdc_lib.status.mode_findings import mode_findings
 from cdc_lib.status.observation import observation_of
 from cdc_lib.store import layout
 from cdc_lib.store.after_merge import last_after_merge
+from cdc_lib.store.batch_checks import daily_checks
 from cdc_lib.store.complete import last_complete
+from cdc_lib.store.coverage import coverages
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.foreign import noticed_commits
@@ -78,7 +82,8 @@ def status_of(config: SourceConfig, credentials: Credentials, store: ObjectStore
         config.source, drain, lake, binlog_end, lag, pending, batches, cut, consumers, lagging, forecast, warning, older, verified,
         stopped.tables if stopped is not None else (), tuple(open_commits(store, config.source, drain)),
         tuple(f"{one.what}. {one.hint}" for one in missing_findings(store, cursors, config.source)),
-        snapshots, last_after_merge(store, config.source),
+        snapshots, last_after_merge(store, config.source), tuple(coverages(store, config.source)),
+        daily_checks(store, config.source),
     )  # fmt: skip
 
 
@@ -268,7 +273,21 @@ def findings_of(
     ]
     verified = last_verified(store, config.source)
     changed = changed_row_findings(config.source, last_after_merge(store, config.source), verified, cut)
-    return [*findings, *forecast, *shaped, *quarantine_findings(drain), *missing, *stopped, *changed, *foreign]
+    twice = daily_findings(config.source, daily_checks(store, config.source))
+    known = coverages(store, config.source)
+    covered = coverage_findings(config.source, config.verify, known, verified, cut, datetime.now(UTC))
+    return [
+        *findings,
+        *forecast,
+        *shaped,
+        *quarantine_findings(drain),
+        *missing,
+        *stopped,
+        *changed,
+        *covered,
+        *twice,
+        *foreign,
+    ]
 
 
 def missing_findings(store: ObjectStore, cursors: CursorStore, source: str) -> Iterator[Finding]:

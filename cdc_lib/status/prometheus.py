@@ -166,6 +166,30 @@ FAMILIES = (
         "Rows that the last comparison found wrong",
         lambda t: t.drift_rows,
     ),
+    _of_source(
+        "cdc_cover_period_seconds",
+        "gauge",
+        "Time within which each key range is to be compared",
+        lambda s: s.cover_period_seconds,
+    ),
+    _of_lake_table(
+        "cdc_covered_ratio",
+        "gauge",
+        "Part of the rows whose key ranges were compared within that time",
+        lambda t: t.covered_ratio,
+    ),
+    _of_lake_table(
+        "cdc_covered_age_seconds",
+        "gauge",
+        "Time since the comparison of the key range that waits longest",
+        lambda t: t.covered_age_seconds,
+    ),
+    _of_lake_table(
+        "cdc_covered_wrong_rows",
+        "gauge",
+        "Rows that comparisons of key ranges found wrong and that are not equal yet",
+        lambda t: t.covered_wrong_rows,
+    ),
 )
 """All metrics but :data:`UP`."""
 

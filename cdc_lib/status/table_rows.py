@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 from cdc_lib.merge.answers import OpenQuestion
 from cdc_lib.model.changed_rows import ChangedRows
+from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.waiting import unmerged
+from cdc_lib.status.coverage import CoveredRows, covered_rows
 from cdc_lib.status.holdings import Holdings
 
 TableState = Literal["merged", "snapshot", "quarantined", "resumed", "stopped", "dropped"]
@@ -40,6 +42,7 @@ class TableRow:
         verified: the last comparison; None before the first.
         changed: the last comparison of rows that a merge changed; None before the first.
         changed_wrong: number of such rows that are known to be wrong since the last comparison without drift.
+        covered: what comparisons of key ranges found; None where there are none.
         note: why it is quarantined or stopped, and what to do; empty otherwise.
         question: the schema change at which it waits for an answer, or for the merge that applies it; None otherwise.
     """
@@ -55,6 +58,7 @@ class TableRow:
     verified: Verified | None = None
     changed: ChangedRows | None = None
     changed_wrong: int = 0
+    covered: CoveredRows | None = None
     note: str = ""
     question: OpenQuestion | None = None
 
@@ -77,6 +81,8 @@ def table_rows(held: Holdings) -> list[TableRow]:
     if held.after_merge is not None:
         merged = held.after_merge.by_table
         rows = [_with_changed(row, merged.get((row.table, row.lake_table))) for row in rows]
+    by_ranges = {(one.table, one.lake_table): one for one in held.coverage}
+    rows = [_with_covered(row, by_ranges.get((row.table, row.lake_table)), held) for row in rows]
     asked = {one.question.table: one for one in held.questions}
     rows = [replace(row, question=asked.get(row.table)) if row.table in asked else row for row in rows]
     return sorted(rows, key=lambda row: (row.table, row.lake_table))
@@ -103,6 +109,11 @@ def _row(
 
 def _with_changed(row: TableRow, one: ChangedRows | None) -> TableRow:
     return row if one is None else replace(row, changed=one, changed_wrong=len(one.unresolved(row.verified)))
+
+
+def _with_covered(row: TableRow, one: Coverage | None, held: Holdings) -> TableRow:
+    covered = covered_rows(one, row.verified, held.verify.cover_every, held.at)
+    return row if covered is None else replace(row, covered=covered)
 
 
 def _notes(held: Holdings) -> dict[TableName, tuple[TableState, str]]:

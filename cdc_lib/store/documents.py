@@ -14,8 +14,10 @@ from pydantic_core import from_json, to_json
 
 from cdc_lib.errors import ConfigError, CorruptBatch
 from cdc_lib.model.backfill import BackfillReport
+from cdc_lib.model.batch_check import DailyChecks
 from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.complete import Complete
+from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.foreign import ForeignCommits
@@ -56,6 +58,8 @@ Document = (
     | AfterMerge
     | BackfillReport
     | SparkApplication
+    | Coverage
+    | DailyChecks
 )
 """Kinds of documents."""
 
@@ -83,6 +87,8 @@ _KINDS: dict[type[Any], str] = {
     AfterMerge: "after_merge",
     BackfillReport: "backfill_report",
     SparkApplication: "spark_application",
+    Coverage: "coverage",
+    DailyChecks: "daily_checks",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 

@@ -13,6 +13,8 @@
     <source>/cursors/replaced/<consumer>/<generation>-<writer>.json
     <source>/cuts/<merge id>.json
     <source>/verified/<database.table>/<lake table>.json
+    <source>/coverage/<database.table>/<lake table>.json
+    <source>/batch_checks.json
     <source>/after_merge.json
     <source>/stopped.json
     <source>/answers/<database.table>/<epoch>-<file>.<offset>-<kind>.json
@@ -202,6 +204,21 @@ def verified_prefix(source: str) -> str:
 def verified_key(source: str, table: str, lake_table: str) -> str:
     """Return the key of the last comparison of a source table with a lake table."""
     return f"{verified_prefix(source)}{table_folder(table)}/{folder_of(lake_table)}.json"
+
+
+def batch_checks_key(source: str) -> str:
+    """Return the key of the windows that were decoded a second time."""
+    return f"{_name('source', source)}/batch_checks.json"
+
+
+def coverage_prefix(source: str) -> str:
+    """Return the prefix of the coverage of all tables by rolling comparisons."""
+    return f"{_name('source', source)}/coverage/"
+
+
+def coverage_key(source: str, table: str, lake_table: str) -> str:
+    """Return the key of the coverage of one source table and its lake table."""
+    return f"{coverage_prefix(source)}{table_folder(table)}/{folder_of(lake_table)}.json"
 
 
 def after_merge_key(source: str) -> str:

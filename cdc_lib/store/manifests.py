@@ -55,6 +55,13 @@ def chunks_of(store: ObjectStore, task: SnapshotTask) -> list[Manifest]:
     return found
 
 
+def last_chunk_of(store: ObjectStore, task: SnapshotTask) -> tuple[int, Manifest | None]:
+    """Return how many chunks of a snapshot are stored, up to the first missing one, and the manifest of the last of them."""
+    found = (layout.chunk_of(info.key) for info in store.list(layout.chunks_prefix(task)))
+    count = _unbroken({number for _, number in filter(None, found)})
+    return count, find_manifest(store, layout.chunk_manifest_key(task, count - 1)) if count else None
+
+
 def manifests_of(store: ObjectStore, unit: DrainUnit) -> list[Manifest]:
     """Return the manifests of a unit's batches that are stored, in order; none before the first is drained."""
     if isinstance(unit, SnapshotTask):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cdc_lib.model.verify import Report, TableReport, Verified
+from cdc_lib.model.verify import CleanCheck, Report, TableReport, Verified
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
+
+KEPT_CHECKS = 100
+"""Comparisons without drift that are kept of each table, so that older cuts and versions know theirs."""
 
 
 def last_verified(store: ObjectStore, source: str) -> list[Verified]:
@@ -18,7 +21,7 @@ def last_verified(store: ObjectStore, source: str) -> list[Verified]:
 def keep(store: ObjectStore, report: Report) -> None:
     """Write the result of a comparison for each table that was not skipped.
 
-    The position of the last comparison without drift is copied from the previous document.
+    The comparisons without drift are copied from the previous document.
     """
     for one in report.tables:
         if one.skipped or one.position is None:
@@ -47,10 +50,22 @@ def _verified(report: Report, one: TableReport, before: Verified | None) -> Veri
         unexamined=one.unexamined,
         uncompared=tuple(column.column for column in one.uncompared),
     )
+    checks = before.known_clean if before is not None else ()
     if found.clean:
-        return replace(found, clean_position=found.position, clean_epoch=found.epoch, clean_at=found.at)
+        check = CleanCheck(found.epoch, found.position, found.gtid_set, found.at, found.in_flight)
+        return replace(
+            found,
+            clean_position=found.position,
+            clean_epoch=found.epoch,
+            clean_at=found.at,
+            clean_checks=(*checks, check)[-KEPT_CHECKS:],
+        )
     if before is None:
         return found
     return replace(
-        found, clean_position=before.clean_position, clean_epoch=before.clean_epoch, clean_at=before.clean_at
+        found,
+        clean_position=before.clean_position,
+        clean_epoch=before.clean_epoch,
+        clean_at=before.clean_at,
+        clean_checks=checks,
     )

@@ -33,7 +33,7 @@ from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.verified import keep
 from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.lake import LakeSums, Repairer, RepairRequest
-from cdc_lib.verify.subjects import indistinct_rows, subject_at
+from cdc_lib.verify.subjects import skipped_now, subject_at
 from cdc_lib.verify.table import Comparison
 
 Say = Callable[[str], None]
@@ -167,17 +167,7 @@ class Verifier:
 
     def _skipped(self, drain: Cursor, lake: LakeMerge, routed: RoutedTable) -> str:
         """Return why a comparable table is not compared now; empty if it is."""
-        merged = self._cursor(LAKE)
-        if any(one.table == routed.table for one in drain.lagging_in(merged)):
-            return "it is quarantined, or released and not in the lake again yet; see cdc status"
-        if why := indistinct_rows(self.config.source, lake, routed):
-            return why
-        read = any(task.complete for task in merged.snapshots if task.name == routed.table)
-        if self.config.start == "snapshot" and not read:
-            return "its snapshot is not complete in the lake yet"
-        if self.config.start not in ("snapshot", "earliest") and not read:
-            return "the source began without a snapshot: rows that did not change since are not in the lake"
-        return ""
+        return skipped_now(self.config, drain, self._cursor(LAKE), lake, routed)
 
     def _state(self, subject: Subject, drain: Cursor, *, routed: bool) -> tuple[LakeTable | None, Point, Position]:
         """Load a lake table, and return the point up to which it has all changes: at least the lake cursor's."""

@@ -58,14 +58,51 @@ class SourceSums:
         if not can_be_chunked(schema):
             return ()
         ends: list[Key] = []
-        while True:
-            where = f" WHERE {chunks.after_key(schema, ends[-1])}" if ends else ""
-            order = ", ".join(quoted(name) for name in schema.primary_key)
-            sql = f"{self._select(', '.join(map(self._key_text, schema.primary_key)))}{where} ORDER BY {order} LIMIT 1 OFFSET {self.chunk_rows - 1}"
-            rows = self._answer(sql)
-            if not rows:
-                return tuple(ends)
-            ends.append(tuple(text_of(value) or "" for value in rows[0]))
+        while (found := self.chunk_end(ends[-1] if ends else None, None)) is not None:
+            ends.append(found[0])
+        return tuple(ends)
+
+    def chunk_end(self, after: Key | None, end: Key | None) -> tuple[Key, Key] | None:
+        """Return the key at which the chunk after a key ends, as statements and as canonical texts have it.
+
+        Args:
+            after: the key before the chunk; None for the first one.
+            end: the last key that it may have; None if there is none.
+
+        Returns:
+            None if there are fewer rows up to ``end``.
+        """
+        schema = self.subject.schema
+        order = ", ".join(quoted(name) for name in schema.primary_key)
+        columns = [*map(self._key_text, schema.primary_key), *(_as_text(cell) for cell in self.subject.keys)]
+        chosen = f"{self._select(', '.join(columns))}{self._where(after, end)}"
+        rows = self._answer(f"{chosen} ORDER BY {order} LIMIT 1 OFFSET {self.chunk_rows - 1}")
+        if not rows:
+            return None
+        texts = tuple(text_of(value) or "" for value in rows[0])
+        return texts[: len(schema.primary_key)], texts[len(schema.primary_key) :]
+
+    def sum_between(self, after: Key | None, end: Key | None) -> Sum:
+        """Return the checksum of the rows after a key, up to another one; None is no bound."""
+        sql = self._select(f"COUNT(*), SUM({self.subject.source_hash})")
+        ((rows, total),) = self._answer(f"{sql}{self._where(after, end)}")
+        self.rest(self.statement_delay)
+        return Sum(int(rows), int(total or 0))
+
+    def listed_between(self, after: Key | None, end: Key | None) -> list[ListedRow]:
+        """Return the rows after a key, up to another one; None is no bound."""
+        subject = self.subject
+        keys = "".join(f", {_as_text(cell)}" for cell in subject.keys)
+        columns = f"{subject.source_name}, {subject.source_hash}{keys}"
+        rows = self._answer(f"{self._select(columns)}{self._where(after, end)}")
+        self.rest(self.statement_delay)
+        return [
+            # A row whose text is longer than max_allowed_packet has no hash: its cells are compared.
+            ListedRow(
+                text_of(name) or "", -1 if hashed is None else int(hashed), 1, tuple(text_of(k) or "" for k in key)
+            )
+            for name, hashed, *key in rows
+        ]
 
     @cached_property
     def cuts(self) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.drain.columns import shape_of
 from cdc_lib.lake.routing import LakeMerge, RoutedTable
+from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.ports import SchemaReader
 from cdc_lib.verify.comparability import Subject, subject_of
@@ -61,4 +62,26 @@ def indistinct_rows(source: str, lake: LakeMerge, routed: RoutedTable) -> str:
     """
     if len(lake.routed_tables) > 1 and not routed.constants(source):
         return "it shares its lake table with others, and no column there shows the source table of a row"
+    return ""
+
+
+def skipped_now(config: SourceConfig, drain: Cursor, merged: Cursor, lake: LakeMerge, routed: RoutedTable) -> str:
+    """Return why a comparable table is not compared as a whole now; empty if it is.
+
+    Args:
+        config: the source.
+        drain: its drain cursor.
+        merged: its lake cursor.
+        lake: the lake table.
+        routed: the source table.
+    """
+    if any(one.table == routed.table for one in drain.lagging_in(merged)):
+        return "it is quarantined, or released and not in the lake again yet; see cdc status"
+    if why := indistinct_rows(config.source, lake, routed):
+        return why
+    read = any(task.complete for task in merged.snapshots if task.name == routed.table)
+    if config.start == "snapshot" and not read:
+        return "its snapshot is not complete in the lake yet"
+    if config.start not in ("snapshot", "earliest") and not read:
+        return "the source began without a snapshot: rows that did not change since are not in the lake"
     return ""

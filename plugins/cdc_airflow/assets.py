@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cdc_lib.model.changed_rows import ChangedRows
     from cdc_lib.model.merge_plan import Cut, TableCut
     from cdc_lib.model.verify import Verified
+    from cdc_lib.status.coverage import CoveredRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,14 @@ class CutContext:
         lag_seconds: age of the oldest change that is not in the lake; None when it is unknown.
         verified: the last comparison, by source table and lake table.
         changed: the last comparison of the rows that merges changed, likewise; tables with wrong rows are left out.
+        covered: what comparisons of key ranges say, likewise; tables with wrong rows are left out.
     """
 
     gtid_set: str = ""
     lag_seconds: float | None = None
     verified: Mapping[tuple[str, str], Verified] = field(default_factory=dict)
     changed: Mapping[tuple[str, str], ChangedRows] = field(default_factory=dict)
+    covered: Mapping[tuple[str, str], CoveredRows] = field(default_factory=dict)
 
 
 def table_asset(source: str, table: str) -> Asset:
@@ -136,6 +139,14 @@ def _extra(cut: Cut, table: TableCut, known: CutContext) -> dict[str, Any]:
             "in_flight": compared.in_flight,
             "sampled": compared.sampled,
             "at": compared.at.isoformat(),
+        }
+    ranges = known.covered.get((table.table, table.lake_table))
+    if ranges is not None and ranges.position is not None:
+        extra["covered"] = {
+            "ratio": round(ranges.ratio, 4),
+            "oldest_at": ranges.oldest_at.isoformat() if ranges.oldest_at is not None else None,
+            "epoch": ranges.epoch,
+            "position": str(ranges.position),
         }
     if table.as_of is not None:
         extra["as_of"] = str(table.as_of)

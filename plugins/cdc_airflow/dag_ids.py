@@ -16,6 +16,11 @@ def verify_dag_id(source: str) -> str:
     return f"{dag_id(source)}.verify"
 
 
+def cover_dag_id(source: str) -> str:
+    """Return the id of the DAG that compares the key ranges of a source which are due."""
+    return f"{dag_id(source)}.cover"
+
+
 def snapshot_dag_id(source: str) -> str:
     """Return the id of the DAG by which people ask for new snapshots."""
     return f"{dag_id(source)}.snapshot"

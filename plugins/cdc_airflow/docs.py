@@ -15,7 +15,8 @@ whole (*snapshots*). Both are stored in the cursor before anything is read. Wind
 
 DRAIN = """
 One task for each window or snapshot; many snapshots are divided among a few tasks. A task reads from the server and writes Parquet
-files. It writes the manifest last, which makes the files a *batch*.
+files. It writes the manifest last, which makes the files a *batch*. Snapshots are read until the run is `snapshot.run_for` old; the next
+run goes on.
 
 * **Retry, clear**: an existing batch is not changed; a missing one is written, with the same bytes.
 * **Mark success**: writes nothing, and `ack_drain` stops at this window. The next run drains it.
@@ -89,7 +90,7 @@ differences. Reads only, unless *Repair* is on. `cdc status` shows the result.
 
 SNAPSHOT = """
 Requests in the drain cursor that tables, or rows of one table, are read again by SELECT. The next runs of the source's DAG read and
-merge them. Until then the lake tables of the source do not change; draining continues. `cdc snapshot` does the same.
+merge them. Until then the lake does not change these tables; the others are merged. `cdc snapshot` does the same.
 
 * **Retry, clear**: requests again. A table that already waits for its snapshot is not requested twice.
 * **Mark success**: requests nothing.
@@ -154,6 +155,33 @@ Fails if rows of the lake are wrong; the log names the tables. `cdc verify {sour
 columns.
 """
 
+DECODE_AGAIN = """
+Decodes `verify.daily_windows` windows, chosen at random among those that were not compared yet and that the server still has, with a second
+decoder, and compares every change with the batch. Reads only. Fails if changes differ; the log names them, and what is not comparable.
+
+* **Retry, clear**: compares the same windows of the day again, without those that are equal.
+* **Mark success**: compares nothing more on this day.
+"""
+
+COVER = """
+Compares the key ranges that are due with the source, without Spark, so that each range of each table is compared within
+`verify.cover_every`. Reads only. A row that differs and may not be merged yet is looked at again by a later run. `cdc status` and the
+page show how much was compared, and which rows are wrong.
+
+* **Retry, clear**: compares what is due by then.
+* **Mark success**: compares nothing; the next run makes up for it.
+"""
+
+COVER_DAG = """
+### {source}: key ranges in turns
+
+Runs by `verify.cover_schedule` of the source file. Each run compares the part of each table that is due, so that the whole of it is
+compared within `verify.cover_every`, outside of `verify.cover_hours` nothing.
+
+Wrong rows are in the log and in `cdc status {source}`; with `verify.on_difference: fail` the run fails too.
+`cdc verify {source} TABLE --repair` repairs them.
+"""
+
 BACKFILL = """
 Runs Spark, which merges the stored batches of the run's date again: into the lake tables, where it repairs rows and changes nothing
 else, or into copies of them (`into: copy`). The source is not queried, and no cursor moves. `cdc backfill` does the same.
@@ -194,6 +222,7 @@ OF_A_SOURCE = {
     },
     ".snapshot": {"snapshot": SNAPSHOT},
     ".verify": {"verify": VERIFY},
+    ".cover": {"cover": COVER},
     ".backfill": {"backfill": BACKFILL},
     ".rewind": {"rewind": REWIND},
     ".resume": {"resume": RESUME},
@@ -201,7 +230,7 @@ OF_A_SOURCE = {
 }
 """The tasks of each DAG of a source, in their order, by what follows ``cdc_<source>`` in its id."""
 
-OF_MAINTENANCE = {"collect": COLLECT, "maintain": MAINTAIN}
+OF_MAINTENANCE = {"collect": COLLECT, "maintain": MAINTAIN, "decode_again": DECODE_AGAIN}
 """The tasks of ``cdc_maintenance`` for each source; they do not depend on each other."""
 
 _ON_ERROR = {

@@ -14,16 +14,18 @@ from cdc_airflow.dag_ids import (
     MAINTENANCE,
     answer_dag_id,
     backfill_dag_id,
+    cover_dag_id,
     dag_id,
     resume_dag_id,
     rewind_dag_id,
     snapshot_dag_id,
     verify_dag_id,
 )
-from cdc_airflow.operators import CollectOperator, MaintainOperator
+from cdc_airflow.operators import CollectOperator, DecodeAgainOperator, MaintainOperator
 from cdc_airflow.source_dags import (
     make_answer_dag,
     make_backfill_dag,
+    make_cover_dag,
     make_dag,
     make_resume_dag,
     make_rewind_dag,
@@ -75,6 +77,8 @@ def _made(loaded: Loaded, wanted: str | None = None) -> tuple[dict[str, DAG], Co
         resume_dag_id(loaded.source): partial(make_resume_dag, config, path),
         answer_dag_id(loaded.source): partial(make_answer_dag, config, path),
     }
+    if config.verify.cover_every is not None:
+        makers[cover_dag_id(loaded.source)] = partial(make_cover_dag, config, path)
     try:
         return {name: make() for name, make in makers.items() if wanted in (None, name)}, None
     except Exception as error:  # noqa: BLE001 - the file's error is returned, and the other files have their DAGs
@@ -107,6 +111,8 @@ def make_maintenance(folder: Path) -> dict[str, DAG]:
             pool = in_pool(config.merge.pool)
             CollectOperator(task_id=f"collect_{source}", doc_md=docs.COLLECT, source_file=file)
             MaintainOperator(task_id=f"maintain_{source}", doc_md=docs.MAINTAIN, source_file=file, **pool)
+            if config.verify.daily_windows:
+                DecodeAgainOperator(task_id=f"decode_again_{source}", doc_md=docs.DECODE_AGAIN, source_file=file)
     return {MAINTENANCE: dag}
 
 

@@ -6,6 +6,7 @@ Airflow calls the function below by its name, as a listener of the plugin.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
 import sys
 
@@ -16,6 +17,9 @@ log = logging.getLogger(__name__)
 
 OF_TASKS = ("cdc_airflow.operators", "cdc_lib.pipeline")
 """What costs the most: numba, numpy, pyarrow and the decoder, about one CPU second for each task."""
+
+OF_COMPARISONS = ("cdc_lib.verify.changed.run", "cdc_lib.verify.coverage.run")
+"""What tasks need that compare rows without Spark: the reading client. Only where it is installed."""
 
 OF_DAG_FILES = ("cdc_airflow.factory",)
 """What each DAG file imports: a DAG processor reads each of them in a new process, twice a minute."""
@@ -35,6 +39,8 @@ def on_starting(component: object) -> None:
     wanted = next((modules for runner, modules in _RUNNERS.items() if runner in sys.modules), ())
     if wanted is OF_TASKS and "LocalExecutor" not in conf.get("core", "executor"):
         return
+    if wanted is OF_TASKS and importlib.util.find_spec("pyiceberg") is not None:
+        wanted = (*OF_TASKS, *OF_COMPARISONS)
     for module in wanted:
         importlib.import_module(module)
     if wanted:

@@ -13,6 +13,7 @@ from cdc_airflow.dag_defaults import NO_BACKFILLS, in_pool, new_dag, with_form
 from cdc_airflow.dag_ids import (
     answer_dag_id,
     backfill_dag_id,
+    cover_dag_id,
     dag_id,
     resume_dag_id,
     rewind_dag_id,
@@ -26,6 +27,7 @@ from cdc_airflow.operators import (
     AckLakeOperator,
     AnswerOperator,
     BackfillOperator,
+    CoverOperator,
     DrainOperator,
     MergeOperator,
     PlanMergeOperator,
@@ -118,6 +120,20 @@ def make_verify_dag(config: SourceConfig, path: Path) -> DAG:
             repair="{{ params.repair }}",
         )
     return with_form(dag, verify_params())
+
+
+def make_cover_dag(config: SourceConfig, path: Path) -> DAG:
+    """Return the DAG that compares the key ranges of one source which are due, a part of each table in each run."""
+    with new_dag(
+        cover_dag_id(config.source),
+        config.source,
+        description=f"Compares key ranges of {config.server.host}:{config.server.port} with the lake, in turns",
+        doc_md=docs.COVER_DAG.format(source=config.source),
+        schedule=config.verify.cover_schedule,
+        allowed_run_types=NO_BACKFILLS,
+    ) as dag:
+        CoverOperator(task_id="cover", doc_md=docs.COVER, source_file=str(path))
+    return dag
 
 
 def make_snapshot_dag(config: SourceConfig, path: Path) -> DAG:

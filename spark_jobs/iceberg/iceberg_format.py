@@ -9,12 +9,13 @@ from pyspark.sql import SparkSession
 
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.model.lake_table import LakeName
-from cdc_lib.model.lake_upkeep import Maintained, Tidied
+from cdc_lib.model.lake_upkeep import Maintained, Tidied, UpkeepNeed
 from cdc_lib.model.layout import Layout
 from cdc_lib.model.table_name import TableName
 from spark_jobs.iceberg.lake_table import IcebergTable, ensure_namespaces
 from spark_jobs.iceberg.locations import all_locations
 from spark_jobs.iceberg.maintenance import Upkeep
+from spark_jobs.iceberg.need import need_of_table
 from spark_jobs.iceberg.upkeep import tidy
 
 
@@ -41,6 +42,16 @@ class IcebergFormat:
     ) -> Tidied:
         """Do the maintenance that is due after a merge, usually nothing."""
         return tidy(session, name, settings, named_by_cuts, now)
+
+    def need(
+        self, names: Mapping[LakeName, Layout], settings: MaintenanceConfig
+    ) -> Callable[[SparkSession, LakeName, datetime], UpkeepNeed | None]:
+        """Return the function that says what waits in one of the tables."""
+
+        def need(session: SparkSession, name: LakeName, now: datetime) -> UpkeepNeed | None:
+            return need_of_table(session, name, settings, names[name], now)
+
+        return need
 
     def maintenance(
         self, spark: SparkSession, names: Mapping[LakeName, Layout], settings: MaintenanceConfig

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.lake.expiry import LakeSnapshot, branch_snapshots, thin
+from cdc_lib.lake.upkeep_need import surplus_files
 from cdc_lib.model.lake_table import MARKER_PROPERTY, LakeName
 from cdc_lib.model.lake_upkeep import Tidied
 from spark_jobs.errors import translate_errors
@@ -27,9 +28,6 @@ THIN_AT_ONCE = 20
 
 SMALL_FILES = 40
 """From this number of surplus small files on, they cost each merge more than compaction does."""
-
-FILE_BYTES = 48 * 1024**2
-"""Smallest size of a file that is not small: three quarters of Iceberg's target size."""
 
 READERS_NEED = timedelta(hours=1)
 """Files of younger snapshots are kept: a running query may still read them."""
@@ -69,10 +67,7 @@ def tidy(
 
 def has_small_files(snapshot: Snapshot | None) -> bool:
     """Whether a table has many more files than its size needs."""
-    if snapshot is None:
-        return False
-    files, size = snapshot.count("total-data-files"), snapshot.count("total-files-size")
-    return files - -(-size // FILE_BYTES) >= SMALL_FILES
+    return snapshot is not None and surplus_files(snapshot.summary) >= SMALL_FILES
 
 
 def _thin(session: SparkSession, table: Any, named_by_cuts: Callable[[], Collection[int]], now: datetime) -> int:

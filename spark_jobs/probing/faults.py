@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from cdc_lib.errors import MergeError
-from spark_jobs.errors import NO_KEYS
+from spark_jobs.errors import NO_KEYS, NO_REGION
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,11 @@ CAUSES = (
         "there are no keys for S3",
         "Name them in the source file (store.access_key_env, store.secret_key_env), or give each machine of Spark a role "
         "that may use the store.",
+    ),
+    Cause(
+        NO_REGION,
+        "there is no region for S3",
+        "Name it in the source file: store.region, or client.region in lake.properties.",
     ),
     Cause(
         (

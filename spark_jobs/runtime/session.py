@@ -23,6 +23,7 @@ from cdc_lib.doctor.java_check import java_of
 from cdc_lib.doctor.lake_check import sqlite_file
 from cdc_lib.errors import ConfigError
 from cdc_lib.jobs.secrets import secret_variables
+from cdc_lib.lake.s3_settings import is_in_s3, only_catalog_knows, takes_settings_of_store
 from cdc_lib.model.lexer import quoted
 from spark_jobs.errors import translate_errors
 from spark_jobs.runtime.attach import OWN_FILE_SYSTEMS, attached_session, is_attached, tag_thread
@@ -60,6 +61,9 @@ DEFAULTS = {
 
 CATALOG_DRIVERS = ("sqlite", "postgresql")
 """JDBC drivers in ``jars.lock``, by the word after ``jdbc:`` in ``lake.uri``."""
+
+_REGION = "us-east-1"
+"""Of a store whose source file names none."""
 
 FIXED = {
     # Spark substitutes environment variables in every statement, also in names and values of the source: a table named
@@ -271,7 +275,7 @@ def session_jars(config: SourceConfig) -> list[Path]:
     """Return the additional jars of a source's jobs."""
     names = ["iceberg"]
     names += [name for name in CATALOG_DRIVERS if (config.lake.uri or "").startswith(f"jdbc:{name}:")]
-    if config.store.scheme == "s3" or _on_s3(config):
+    if config.store.scheme == "s3" or is_in_s3(config.lake) or only_catalog_knows(config.lake):
         names.append("s3")
     return jar_paths(names)
 
@@ -286,8 +290,10 @@ def catalog_settings(config: SourceConfig) -> dict[str, str]:
         properties["warehouse"] = lake.warehouse
     if lake.type == "jdbc":
         properties["jdbc.schema-version"] = "V1"
-    if _on_s3(config):
+    if is_in_s3(lake):
         properties |= _file_io(config.store)
+    elif takes_settings_of_store(lake):
+        properties |= _s3_properties(config.store)
     root = f"spark.sql.catalog.{lake.catalog}"
     # With a cache, this job would see a table without another job's commit.
     properties = {"cache-enabled": "false", **properties, **lake.properties}
@@ -300,7 +306,7 @@ def hadoop_settings(store: StoreConfig) -> Mapping[str, str]:
         return {}
     settings = {
         "fs.s3a.path.style.access": str(store.path_style).lower(),
-        "fs.s3a.endpoint.region": store.region or "us-east-1",
+        "fs.s3a.endpoint.region": store.region or _REGION,
     }
     if store.endpoint_url:
         settings["fs.s3a.endpoint"] = store.endpoint_url
@@ -312,17 +318,28 @@ def hadoop_settings(store: StoreConfig) -> Mapping[str, str]:
 
 
 def _file_io(store: StoreConfig) -> dict[str, str]:
-    """Return Iceberg's S3 properties: those of the store; ``lake.properties`` override them."""
-    properties = {
+    """Return Iceberg's properties of a lake in S3: those of the store; ``lake.properties`` override them."""
+    return {
         "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-        "client.region": store.region or "us-east-1",
+        "client.region": _REGION,
         "s3.path-style-access": str(store.path_style).lower(),
+        **_s3_properties(store),
     }
+
+
+def _s3_properties(store: StoreConfig) -> dict[str, str]:
+    """Return Iceberg's properties for files that may be in S3: what the source file says of the store, and nothing by default.
+
+    Iceberg chooses the FileIO by the address of each file, and the defaults of the catalog hold for all that is not said here.
+    """
+    properties: dict[str, str] = {}
+    if store.region:
+        properties["client.region"] = store.region
     if store.endpoint_url:
-        properties["s3.endpoint"] = store.endpoint_url
+        properties |= {
+            "client.region": store.region or _REGION,
+            "s3.endpoint": store.endpoint_url,
+            "s3.path-style-access": str(store.path_style).lower(),
+        }
     keys = storage_keys(store)
     return properties | (keys.for_iceberg if keys is not None else {})
-
-
-def _on_s3(config: SourceConfig) -> bool:
-    return config.lake.type == "glue" or (config.lake.warehouse or "").startswith(("s3://", "s3a://"))

@@ -34,6 +34,7 @@ class Job:
         silence: read timeout of the server's connection, in seconds.
         patience: seconds to wait for prepared transactions.
         timeout: seconds after which it counts as hanging.
+        one_chunk: whether a drain reads one chunk of a snapshot, and leaves the others to later runs.
     """
 
     step: str
@@ -52,6 +53,7 @@ class Job:
     silence: float = 120.0
     patience: float = 0.5
     timeout: float = 150.0
+    one_chunk: bool = False
 
     def to_json(self) -> str:
         """Return it as one line."""

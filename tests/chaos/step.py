@@ -66,7 +66,8 @@ def _do(job: Job, points: Points) -> None:
             pipeline.plan(by="chaos")
         case "drain":
             assert job.unit is not None
-            pipeline.drain(documents.unit_from_plain(job.unit))
+            until = datetime.now(UTC) - timedelta(days=1) if job.one_chunk else None
+            pipeline.drain(documents.unit_from_plain(job.unit), until=until)
         case "ack_drain":
             pipeline.ack_drain(by="chaos")
         case "plan_merge":

@@ -21,6 +21,7 @@ from tests.chaos.wire import Wire
 SILENCE = 1.5
 """Read timeout of a step's connection to its server, in seconds."""
 CHANCE_OF_A_KILL = 0.8
+CHANCE_OF_ONE_CHUNK = 0.6
 
 
 class Broken(AssertionError):
@@ -173,6 +174,7 @@ class Steps:
             argument=argument,
             clock=self.random.randrange(-100_000, 100_000),
             silence=silence,
+            one_chunk=step == "drain" and self.random.random() < CHANCE_OF_ONE_CHUNK,
         )
 
     def _judge(self, step: str, outcome: Outcome, allowed: Collection[str]) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cdc_lib.merge.cut import make_cut
-from cdc_lib.merge.plan import StoredBatch
+from cdc_lib.merge.load import load_plan
 from cdc_lib.model.manifest import CELL_ABSENT, Manifest
 from cdc_lib.store.cuts import last_cut, publish
 from tests.harness.capture import SOURCE, Capture
@@ -26,21 +26,13 @@ class Lake:
 
     def merge_all(self, capture: Capture) -> int:
         """Merge and acknowledge until no plan is left; returns the number of merges."""
-        merges = 0
-        while (plan := capture.pipeline.plan_merge(by="test")) is not None:
-            manifests = []
-            for key in plan.batches:
-                manifest = capture.manifest(key)
-                assert manifest is not None
-                manifests.append(manifest)
-            for change in sorted(self._changes(capture, manifests), key=_position):
-                self._apply(change)
-            batches = [StoredBatch(key, manifest) for key, manifest in zip(plan.batches, manifests, strict=True)]
-            cut = make_cut(plan, batches, (), last_cut(capture.store, SOURCE), datetime.now(UTC))
-            publish(capture.store, cut)
-            capture.pipeline.ack_lake(by="test")
-            merges += 1
-        return merges
+        return merge_all(capture, self)
+
+    def merge(self, capture: Capture, manifests: list[Manifest]) -> None:
+        """Merge the batches of one plan; as in the lake, nothing is left of a row that is deleted."""
+        for change in sorted(self._changes(capture, manifests), key=_position):
+            self._apply(change)
+        self.order = {key: at for key, at in self.order.items() if key in self.rows}
 
     def _changes(self, capture: Capture, manifests: list[Manifest]) -> list[dict[str, Any]]:
         changes = []
@@ -64,6 +56,20 @@ class Lake:
         else:
             cells = {name: value for name, value in change.items() if not name.startswith("_")}
             self.rows[key] = {**self.rows.get(key, {}), **cells}
+
+
+def merge_all(capture: Capture, *lakes: Lake) -> int:
+    """Merge several tables and acknowledge, until no plan is left; returns the number of merges."""
+    merges = 0
+    while (plan := capture.pipeline.plan_merge(by="test")) is not None:
+        batches = load_plan(capture.store, plan)
+        for lake in lakes:
+            lake.merge(capture, [batch.manifest for batch in batches])
+        cut = make_cut(plan, batches, (), last_cut(capture.store, SOURCE), datetime.now(UTC))
+        publish(capture.store, cut)
+        capture.pipeline.ack_lake(by="test")
+        merges += 1
+    return merges
 
 
 def _position(change: dict[str, Any]) -> tuple[int, ...]:

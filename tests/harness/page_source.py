@@ -12,6 +12,7 @@ import yaml
 
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
+from cdc_lib.model.coverage import Coverage, CoveredRange
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.failed_table import Stopped, StoppedTable
 from cdc_lib.model.manifest import DataFile, Manifest
@@ -188,6 +189,12 @@ class PageSource:
             clean_position=None if wrong else position, clean_at=None if wrong else self.ended,
         )  # fmt: skip
         self.store.put(layout.verified_key(self.name, name, f"lake.{name}"), documents.dump(found))
+        ranges = (
+            CoveredRange(("9",), ("9",), 90, self.ended - timedelta(hours=3), 1, position),
+            CoveredRange(None, None, 10, self.ended - timedelta(days=9), 1, position),
+        )
+        covered = Coverage(self.name, name, f"lake.{name}", self.ended - timedelta(days=9), self.ended, ranges=ranges)
+        self.store.put(layout.coverage_key(self.name, name, f"lake.{name}"), documents.dump(covered))
         changed = ChangedRows(name, f"lake.{name}", "m", 1, position, "", self.ended, compared=9, in_flight=2)
         keep_after_merge(self.store, AfterMerge(self.name, "m", self.ended, "", (changed,)))
 

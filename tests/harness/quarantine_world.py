@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from cdc_lib.merge.planner import in_order, outdated
+from cdc_lib.merge.held import next_merge
+from cdc_lib.merge.planner import outdated
 from cdc_lib.model.cursor import LAKE, Cursor
+from cdc_lib.model.held_table import HeldTable, held_in
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import Fault, QuarantineRecord, lagging_tables
 from cdc_lib.model.server_identity import ServerIdentity
@@ -47,17 +49,26 @@ class World:
         faulty: steps with a fault that quarantines the table.
         replaced: steps at which the table is replaced by another, so that its earlier rows do not count.
         stuck: steps whose rows no merge can bring.
+        first: whether the first snapshot of the table is still to be read.
     """
 
     def __init__(
-        self, faulty: set[int], replaced: frozenset[int] = frozenset(), stuck: frozenset[int] = frozenset()
+        self,
+        faulty: set[int],
+        replaced: frozenset[int] = frozenset(),
+        stuck: frozenset[int] = frozenset(),
+        *,
+        first: bool = False,
     ) -> None:
         self.stuck = stuck
         self.faulty = faulty
         self.replaced = replaced
         self.head = 0
         self.cursor = Cursor("shop", "drain", 0, 1, ServerIdentity("mysql", "u", 1), at(0))
+        if first:
+            self.cursor = self.cursor.with_snapshot(SnapshotTask("shop", 1, "s000", "shop", "orders"))
         self.lake = 0  # windows that the lake cursor has
+        self.held: tuple[HeldTable, ...] = ()  # where the lake is with the table while its snapshot is read
         self.flight: Flight | None = None  # the merge that the lake cursor has in flight
         self.abandoned: list[Flight] = []  # merges that may still run
         self.state = 0  # what the lake table shows
@@ -99,12 +110,13 @@ class World:
         for task in self.cursor.open_snapshots:
             if len(self.read.get(task.id, ())) == 2:
                 self.cursor = self.cursor.with_snapshot(replace(task, chunks=2, complete=True))
-        reached = self.flight.stop if self.flight else self.lake
+        place = self.lake_cursor.places.get(TABLE)
+        reached = place.position if place else at(self.flight.stop if self.flight else self.lake)
         for request in requests:
             if isinstance(request, Position):
                 self.request_snapshot(request)
             else:
-                self.cursor = quarantine(self.cursor, request, self.unmerged(), (1, at(reached)), at=NOW, by="test")
+                self.cursor = quarantine(self.cursor, request, self.unmerged(), (1, reached), at=NOW, by="test")
 
     def unmerged(self) -> dict[str, Unmerged]:
         """Return the snapshots that neither the lake nor the merge in flight has."""
@@ -131,9 +143,9 @@ class World:
 
     def request_snapshot(self, start: Position | None = None) -> None:
         """Request a new snapshot from a window on, or for all that the lake does not have."""
-        self.cursor = with_new_snapshot(
-            self.cursor, TABLE, self.lake_cursor, self.unmerged(), ResnapshotRequest("because", NOW, "test", start)
-        )
+        lake = self.lake_cursor.of_table(self.lake_cursor.places.get(TABLE))
+        request = ResnapshotRequest("because", NOW, "test", start)
+        self.cursor = with_new_snapshot(self.cursor, TABLE, lake, self.unmerged(), request)
 
     def ask(self) -> None:
         """As the command does: request a new snapshot and start it at once, unless the table is quarantined."""
@@ -149,13 +161,15 @@ class World:
 
     def prune(self) -> None:
         """Prune the drain cursor, as if the windows that the lake has were removed from the store."""
-        self.cursor = pruned_drain(self.cursor, self.lake_cursor, Point.at(1, at(self.lake)))
+        floor = min([Point.at(1, at(self.lake)), *(one.point for one in self.lake_cursor.places.values())])
+        self.cursor = pruned_drain(self.cursor, self.lake_cursor, floor)
         self.merged &= {task.id for task in self.cursor.snapshots}
         assert len(self.cursor.quarantine) <= 1 + sum(map(self._waits, self.cursor.quarantine))
 
     def _waits(self, record: QuarantineRecord) -> bool:
         position = record.released_position
-        waits = record.is_open or position is None or Point.at(1, at(self.lake)) < Point.at(1, position)
+        floor = min([Point.at(1, at(self.lake)), *(one.point for one in self.lake_cursor.places.values())])
+        waits = record.is_open or position is None or floor < Point.at(1, position)
         return waits or any(
             task.snapshot_id == record.snapshot_id and task.id not in self.merged and not task.cancelled
             for task in self.cursor.snapshots
@@ -169,29 +183,31 @@ class World:
         if self.flight:
             return self.flight.lake
         merged = tuple(task for task in self.cursor.snapshots if task.id in self.merged)
-        return replace(self.cursor, consumer=LAKE, position=at(self.lake), snapshots=merged)
+        return replace(self.cursor, consumer=LAKE, position=at(self.lake), snapshots=merged, held=self.held)
 
     def plan_merge(self) -> None:
         """Keep what is in flight, unless a new snapshot replaces it; else take what is acknowledged."""
         if self.flight is not None and outdated(self.cursor, self.flight.lake):
             self.roll_back()
-        if self.flight is not None or any(
-            snapshot.needs(self.cursor.position) for snapshot in self._unmerged(self.merged).values()
-        ):
+        if self.flight is not None:
             return
         drained = self.cursor.position.offset - 4
+        unready = [one.task for one in self._unmerged(self.merged).values() if one.needs(self.cursor.position)]
         tasks = tuple(task for task in self.cursor.snapshots if task.chunks and task.id not in self.merged)
         windows = tuple(dict.fromkeys(self.window_of[step] for step in range(self.lake, drained)))
-        tasks, windows = in_order(self.cursor, self.lake_cursor, tasks, windows)
+        found = next_merge(self.cursor, self.lake_cursor, tasks, unready, windows)
+        assert found.windows == windows  # no snapshot keeps other tables waiting
         lake = replace(
-            self.lake_cursor, in_flight=windows, in_flight_snapshots=tasks, quarantine=self.cursor.quarantine
-        )
-        self.flight = Flight(lake, windows[-1].stop.offset - 4 if windows else self.lake)
+            self.lake_cursor, in_flight=found.windows, in_flight_snapshots=found.chunks, quarantine=self.cursor.quarantine,
+            held=found.held, catching_up=found.catching_up,
+        )  # fmt: skip
+        self.flight = Flight(lake, found.windows[-1].stop.offset - 4 if found.windows else self.lake)
 
     def roll_back(self) -> None:
         """Give up the merge in flight; its job may still run."""
         if self.flight is not None:
             self.abandoned.append(self.flight)
+            self.held = self.flight.lake.without_merge().held
             self.flight = None
 
     def late(self) -> None:
@@ -204,13 +220,15 @@ class World:
         if self.flight is None or self._is_stuck(self.flight):
             return
         flight, self.flight = self.flight, None
+        self.held = flight.lake.held
         self._apply(flight)
         self.merged |= {task.id for task in flight.lake.in_flight_snapshots}
         self.lake = flight.stop
         lagging = lagging_tables(
             flight.lake.quarantine, {task.snapshot_id for task in self.cursor.snapshots if task.id in self.merged}
         )
-        state = lagging[0].position.offset - 4 if lagging else self.lake
+        held = [one.position for one in flight.lake.held]
+        state = next((place.offset - 4 for place in (*(one.position for one in lagging), *held)), self.lake)
         assert self.state == state or (
             self.state > state and any(record.fault is None for record in self.cursor.quarantine)
         )
@@ -221,7 +239,7 @@ class World:
         self.finish_merge()
 
     def _is_stuck(self, flight: Flight) -> bool:
-        steps = (step for window in flight.lake.in_flight for step in steps_of(window))
+        steps = (step for window in self.windows_of(flight) for step in steps_of(window))
         return any(step in self.stuck and not self.left_out(step, flight) and step >= self.state for step in steps)
 
     def _apply(self, flight: Flight) -> None:
@@ -236,11 +254,12 @@ class World:
             # The windows in between, all of which exist, bring the rows of the first chunk to the state of the last.
             assert not [s for s in range(first, last) if self.left_out(s, flight)]
             # A row from one of these may be deleted in a window that is left out: it would stay.
-            missing = [s for s in range(self.state, first) if not self.left_out(s, flight)]
+            steps = [step for window in self.windows_of(flight) for step in steps_of(window)]
+            missing = [s for s in steps if self.state <= s < first and not self.left_out(s, flight)]
             assert not [s for s in range(min(missing, default=first), first) if self.left_out(s, flight)]
             assert last <= flight.stop
             self.state = last
-        for window in flight.lake.in_flight:
+        for window in self.windows_of(flight):
             for step in steps_of(window):
                 if not self.left_out(step, flight) and step >= self.state:
                     assert step == self.state
@@ -249,6 +268,17 @@ class World:
                     assert step not in self.replaced
                     self.state = step + 1
 
+    def windows_of(self, flight: Flight) -> list[Window]:
+        """Return the windows that a merge takes, with those for which the table catches up."""
+        before = range(flight.lake.position.offset - 4)
+        missed = dict.fromkeys(self.window_of[step] for step in before)
+        places = [one.point for one in flight.lake.catching_up]
+        return [
+            *(one for one in missed if any(place < Point.at(1, one.stop) for place in places)),
+            *flight.lake.in_flight,
+        ]
+
     def left_out(self, step: int, flight: Flight) -> bool:
         """Whether a merge takes nothing of the table in a step's window."""
-        return any(record.covers(1, self.window_of[step].start) for record in flight.lake.quarantine)
+        start = self.window_of[step].start
+        return bool(held_in(flight.lake.held, 1, start)) or any(one.covers(1, start) for one in flight.lake.quarantine)

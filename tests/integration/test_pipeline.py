@@ -10,6 +10,7 @@ from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.mysql.binlog_stream import ServerStream
 from cdc_lib.snapshot.reader import SnapshotReader
 from tests.harness.capture import SOURCE, Capture
+from tests.harness.merging import Lake, merge_all
 
 
 @pytest.fixture
@@ -134,8 +135,8 @@ def run(capture, units):
     return capture.pipeline.ack_drain(by="test")
 
 
-def test_no_window_is_merged_while_a_snapshot_is_unfinished(any_server, database, tmp_path):
-    """Its rows could otherwise restore a deleted row."""
+def test_windows_are_merged_without_a_table_while_its_snapshot_is_unfinished(any_server, database, tmp_path):
+    """Its rows could otherwise restore a deleted row; the merge that brings them brings the changes as well."""
     capture = Capture(any_server, database, tmp_path)
     capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")
     capture.execute("INSERT INTO a VALUES (1), (2)")
@@ -145,11 +146,17 @@ def test_no_window_is_merged_while_a_snapshot_is_unfinished(any_server, database
     windows = [unit for unit in units if isinstance(unit, Window)]
     assert windows
     run(capture, windows)
-    assert capture.pipeline.plan_merge(by="test") is None
+    plan = capture.pipeline.plan_merge(by="test")
+    assert [(one.table, one.position) for one in plan.held] == [(f"{database}.a", windows[0].start)]
+    merge_all(capture, lake := Lake("a"))
+    assert lake.rows == {}
     run(capture, [unit for unit in units if isinstance(unit, SnapshotTask)])
     plan = capture.pipeline.plan_merge(by="test")
-    assert plan is not None
-    assert len(plan.batches) == 1 + len(windows)
+    assert (len(plan.batches), plan.start, plan.stop) == (1, windows[-1].stop, windows[-1].stop)
+    assert [one.position for one in plan.catching_up] == [windows[0].start]
+    merge_all(capture, lake)
+    assert list(lake.rows) == [2]
+    assert [(one["_op"], one["id"]) for one in lake.changes] == [("d", 1), ("r", 2)]
 
 
 TABLES = {

@@ -120,3 +120,17 @@ def test_a_new_snapshot_replaces_a_merge_that_cannot_succeed(faulty, stuck, step
     world.resume()
     world.ask()
     assert caught_up(world)
+
+
+@OFTEN
+@given(SOME, SOME, steps_of(SNAPSHOT_STEPS))
+def test_a_table_that_is_read_keeps_no_other_waiting_and_catches_up(faulty, replaced, steps):
+    """Its first snapshot is read, given up, or replaced by another, while windows are merged without the table."""
+    world = World(faulty, frozenset(replaced), first=True)
+    for step in steps:
+        act(world, step)
+    assert caught_up(world)
+    while world.abandoned:
+        world.late()
+    assert world.state == world.head
+    assert world.held == ()

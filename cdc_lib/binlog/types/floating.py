@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from cdc_lib.binlog.bytes.copy import copy_ranges, total
 from cdc_lib.binlog.bytes.integers import little
-from cdc_lib.binlog.types.builders import FixedBuilder
+from cdc_lib.binlog.types.builders import FixedBuilder, TextBuilder
 from cdc_lib.binlog.types.codec import Bytes, Cells
 from cdc_lib.model.schema import SourceType
 
@@ -25,42 +26,60 @@ def image(b, pos, length, n, values, valid, at):
 
 
 class FloatCodec:
-    """Codec of FLOAT and DOUBLE.
+    """Codec of FLOAT and DOUBLE in row images.
 
     Args:
-        source_type: of kind ``float`` or ``double``.
-        from_text: the cells are those of a text result set, not of a row image.
+        arrow_type: ``float32`` or ``float64``.
     """
 
-    def __init__(self, source_type: SourceType, *, from_text: bool) -> None:
+    def __init__(self, arrow_type: pa.DataType) -> None:
         """Choose the width; the column holds bits, so that no value changes on its way."""
-        single = source_type.kind == "float"
-        self.arrow_type = pa.float32() if single else pa.float64()
-        self._float = np.float32 if single else np.float64
-        self._from_text = from_text
-        self._column = FixedBuilder(self.arrow_type, np.int32 if single else np.int64)
+        self.arrow_type = arrow_type
+        self._column = FixedBuilder(arrow_type, np.int32 if arrow_type == pa.float32() else np.int64)
 
     def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
         """Append cells."""
         column = self._column
         column.reserve(rows)
-        if self._from_text:
-            self._append_text(data, pos, length, rows)
-        else:
-            image(data, pos, length, rows, column.values, column.validity.bytes, column.rows)
+        image(data, pos, length, rows, column.values, column.validity.bytes, column.rows)
         column.rows += rows
-
-    def _append_text(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
-        # Correct rounding of decimal text is the C library's work; snapshots alone come this way.
-        column = self._column
-        floats = column.values.view(self._float)
-        valid = length[:rows] >= 0
-        column.validity.bytes[column.rows : column.rows + rows] = valid
-        raw = data.data
-        for row in range(rows):
-            text = bytes(raw[pos[row] : pos[row] + length[row]]) if valid[row] else b"0"
-            floats[column.rows + row] = float(text)
 
     def finish(self) -> pa.Array:
         """Return the column."""
         return self._column.finish()
+
+
+class FloatTextCodec:
+    """Codec of FLOAT and DOUBLE in text rows.
+
+    Args:
+        arrow_type: ``float32`` or ``float64``.
+    """
+
+    def __init__(self, arrow_type: pa.DataType) -> None:
+        """Start empty."""
+        self.arrow_type = arrow_type
+        self._text = TextBuilder(pa.string())
+
+    def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
+        """Append cells."""
+        text = self._text
+        text.reserve(rows, int(total(length, rows, 0)))
+        copy_ranges(data, pos, length, rows, text.offsets, text.data, text.validity.bytes, text.rows, 0)
+        text.rows += rows
+
+    def finish(self) -> pa.Array:
+        """Return the column; Arrow rounds decimal text correctly."""
+        # A FLOAT is the text of a double too: rounding it once to 32 bits could give another value.
+        return self._text.finish().cast(pa.float64()).cast(self.arrow_type, safe=False)
+
+
+def float_codec(source_type: SourceType, *, from_text: bool) -> FloatCodec | FloatTextCodec:
+    """Return the codec of a column.
+
+    Args:
+        source_type: of kind ``float`` or ``double``.
+        from_text: the cells are those of a text result set, not of a row image.
+    """
+    arrow_type = pa.float32() if source_type.kind == "float" else pa.float64()
+    return FloatTextCodec(arrow_type) if from_text else FloatCodec(arrow_type)

@@ -10,7 +10,7 @@ from cdc_lib.binlog.types.compressed import CompressedCodec
 from cdc_lib.binlog.types.date_text import DateTextCodec
 from cdc_lib.binlog.types.decimal import DecimalCodec
 from cdc_lib.binlog.types.enumset import MemberCodec
-from cdc_lib.binlog.types.floating import FloatCodec
+from cdc_lib.binlog.types.floating import float_codec
 from cdc_lib.binlog.types.integer import IntegerCodec
 from cdc_lib.binlog.types.jsonb import JsonCodec
 from cdc_lib.binlog.types.long_decimal import LongDecimalCodec
@@ -49,7 +49,7 @@ def _plain(source_type: SourceType, values: ValuePolicy, *, from_text: bool, fil
         case "int" | "bit" | "year":
             return IntegerCodec(source_type, from_text=from_text)
         case "float" | "double":
-            return FloatCodec(source_type, from_text=from_text)
+            return float_codec(source_type, from_text=from_text)
         case "decimal" if source_type.precision > MAX_DECIMAL_DIGITS:
             return LongDecimalCodec(source_type, from_text=from_text)
         case "decimal":

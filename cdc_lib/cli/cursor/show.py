@@ -54,6 +54,8 @@ def _show_cursor(one: Cursor) -> None:
         )
         what = "quarantined" if record.fault is not None else "to be read again"
         say(f"  {record.table} {what} from {record.start} on, {until}")
+    for held in (*one.catching_up, *one.held):
+        say(f"  {held.table} waits for its snapshot from {held.position} in epoch {held.epoch} on")
     for epoch_change in one.epoch_changes:
         say(
             f"  epoch {epoch_change.epoch} since {epoch_change.at:%Y-%m-%d %H:%M:%S} UTC ({epoch_change.kind} by {epoch_change.by}): {epoch_change.why}"

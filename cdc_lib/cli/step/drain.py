@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -25,7 +26,7 @@ def drain(
         list[str] | None, typer.Argument(help="Ids of units, as cdc step plan shows them. Default: all.")
     ] = None,
 ) -> None:
-    """Read units and write their batches; a unit that is already drained is not read again.
+    """Read units and write their batches; a unit that is already drained is not read again. Snapshots are read to their end.
 
     Example:
         cdc step drain shop
@@ -48,8 +49,13 @@ def _chosen(units: list[DrainUnit], ids: list[str]) -> list[DrainUnit]:
     return [known[one] for one in ids]
 
 
-def drain_units(config: SourceConfig, units: Sequence[DrainUnit]) -> None:
+def drain_units(config: SourceConfig, units: Sequence[DrainUnit], until: datetime | None = None) -> None:
     """Drain units, ``drain.parallelism`` at a time, each with its own connection.
+
+    Args:
+        config: the source.
+        units: in flight.
+        until: when reading snapshots ends (UTC); None: after their last chunks.
 
     Raises:
         CdcError: the first error of a unit, after the others have ended.
@@ -60,7 +66,7 @@ def drain_units(config: SourceConfig, units: Sequence[DrainUnit]) -> None:
     failed: list[CdcError] = []
     with _progress() as progress, ThreadPoolExecutor(config.drain.parallelism) as pool:
         bar = progress.add_task(f"drain {config.source}", total=len(units))
-        futures = {pool.submit(_drain, config, unit): unit for unit in units}
+        futures = {pool.submit(_drain, config, unit, until): unit for unit in units}
         try:
             for future in as_completed(futures):
                 _report(progress, future, futures[future], failed)
@@ -74,8 +80,8 @@ def drain_units(config: SourceConfig, units: Sequence[DrainUnit]) -> None:
         raise failed[0]
 
 
-def _drain(config: SourceConfig, unit: DrainUnit) -> DrainResult:
-    return open_pipeline(config).drain(unit)
+def _drain(config: SourceConfig, unit: DrainUnit, until: datetime | None) -> DrainResult:
+    return open_pipeline(config).drain(unit, until=until)
 
 
 def _report(progress: Progress, future: Future[DrainResult], unit: DrainUnit, failed: list[CdcError]) -> None:

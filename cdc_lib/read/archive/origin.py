@@ -13,12 +13,16 @@ from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.position import Point, Position
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.verification import VersionCheck, checks_of_version
 from cdc_lib.ports import ObjectStore
 from cdc_lib.read.archive.reach import WindowSlice, tail
 from cdc_lib.read.archive.versions import ArchivedVersions
 from cdc_lib.store import documents, layout
+from cdc_lib.store.after_merge import last_after_merge
 from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
 from cdc_lib.store.cuts import listed_cuts, position_of
+from cdc_lib.store.verification import verified_table
 from cdc_lib.store.windows import stored_windows
 
 
@@ -34,6 +38,7 @@ class VersionOrigin:
             have made it.
         merged_at: when that cut was published.
         lake_snapshot: the table's snapshot in that cut.
+        checks: the comparisons with the source that covered it, as far as they are stored.
     """
 
     epoch: int
@@ -42,19 +47,23 @@ class VersionOrigin:
     merge: str = ""
     merged_at: datetime | None = None
     lake_snapshot: int | None = None
+    checks: tuple[VersionCheck, ...] = ()
 
 
-def origins(found: ArchivedVersions, table: str, config: SourceConfig, store: ObjectStore) -> list[VersionOrigin]:
+def origins(
+    found: ArchivedVersions, table: str, config: SourceConfig, store: ObjectStore, key: Sequence[str] = ()
+) -> list[VersionOrigin]:
     """Return where each of a row's versions comes from, in their order.
 
     Args:
-        found: the versions.
+        found: the versions, from the newest one on.
         table: ``database.table`` at the source.
         config: the source.
         store: holds its batches and cuts.
+        key: texts of the row's key, to find the row among those that were wrong.
 
     Raises:
-        StoreError: a cursor or a cut cannot be read.
+        StoreError: a cursor, a cut or a comparison cannot be read.
     """
     drain = required_cursor(ObjectCursorStore(store), config.source, DRAIN)
     base = drain.position.file.rpartition(".")[0]
@@ -62,15 +71,17 @@ def origins(found: ArchivedVersions, table: str, config: SourceConfig, store: Ob
     points = [Point(*place) for place in places]
     windows = {epoch: _windows(store, config.source, epoch) for epoch in {one.epoch for one in points}}
     cuts = _Cuts(store, config, table)
-    return [
-        VersionOrigin(
-            one.epoch,
-            Position(f"{base}.{one.file:06d}", one.offset),
-            _window_of(one, windows[one.epoch]),
-            *cuts.first_with(one),
-        )
-        for one in points
-    ]
+    name, lake_table = TableName.parse(table), cuts.lake_table
+    verified = verified_table(store, config.source, name, lake_table)
+    after = last_after_merge(store, config.source)
+    changed = after.by_table.get((name, lake_table)) if after is not None else None
+    made = []
+    for one, next_one in zip(points, [None, *points], strict=False):
+        cut = cuts.first_with(one)
+        checks = checks_of_version(one, next_one, cut[0], key, verified, changed)
+        position = Position(f"{base}.{one.file:06d}", one.offset)
+        made.append(VersionOrigin(one.epoch, position, _window_of(one, windows[one.epoch]), *cut, checks))
+    return made
 
 
 def _windows(store: ObjectStore, source: str, epoch: int) -> Sequence[WindowSlice]:
@@ -90,7 +101,7 @@ class _Cuts:
         self._store = store
         self._keys = [one.key for one in listed_cuts(store, config.source)]
         self._prefix = layout.cuts_prefix(config.source)
-        self._lake_table = str(lake_merges(config, [table])[0].name)
+        self.lake_table = str(lake_merges(config, [table])[0].name)
         self._read: dict[str, Cut | None] = {}
 
     def first_with(self, point: Point) -> tuple[str, datetime | None, int | None]:
@@ -102,6 +113,6 @@ class _Cuts:
             if (cut := self._read[key]) is None:
                 continue
             for table in cut.tables:
-                if table.lake_table == self._lake_table:
+                if table.lake_table == self.lake_table:
                     return cut.merge_id, cut.at, table.lake_snapshot
         return "", None, None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -19,10 +20,11 @@ from cdc_lib.model.manifest import GTID, OP, TS
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import ObjectStore
 from cdc_lib.read.archive.reach import Part
+from cdc_lib.read.archive.segments import Hits, Segment, SegmentKeys, segments_of
 from cdc_lib.read.cache import Cache
 from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.fresh.rows import is_before, order_of
-from cdc_lib.read.key_rows import KeyRows, Rows
+from cdc_lib.read.key_rows import Rows
 from cdc_lib.read.keys import RowKey
 from cdc_lib.store import layout
 from cdc_lib.store.batch_rows import committed, read_columns
@@ -30,9 +32,6 @@ from cdc_lib.store.manifests import find_manifest
 
 _THREADS = 8
 """Files that are read at once: object storage takes its time."""
-
-_AT_ONCE = 32
-"""Files that are searched before it is asked whether their changes are enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +120,15 @@ class ArchivedRows:
     shape: VersionShape
     key: tuple[ReadColumn, ...]
 
-    def of_key(self, parts: Sequence[Part], key: RowKey, enough: Callable[[KeyChanges], bool]) -> KeyChanges:
+    def segments(self, parts: Sequence[Part]) -> tuple[Segment, ...]:
+        """Return files, newest first, as they are searched."""
+        return segments_of(parts, [_key_of(part) for part in parts])
+
+    def of_key(self, segments: Sequence[Segment], key: RowKey, enough: Callable[[KeyChanges], bool]) -> KeyChanges:
         """Return changes of a key; older ones are not looked for once there are enough.
 
         Args:
-            parts: files, newest first.
+            segments: files, newest first.
             key: a whole key.
             enough: whether no older changes are needed.
 
@@ -136,22 +139,23 @@ class ArchivedRows:
         """
         changes = KeyChanges(self.shape.schema.empty_table(), ())
         with ThreadPoolExecutor(_THREADS) as threads:
-            for first in range(0, len(parts), _AT_ONCE):
-                some = parts[first : first + _AT_ONCE]
-                tables, columns = [changes.rows], list(changes.columns)
-                for part, found in zip(some, threads.map(lambda part: self._changes(part, key), some), strict=True):
-                    tables.append(found)
-                    names = frozenset(column.name.lower() for column in part.schema.columns)
-                    columns += [names] * found.num_rows
-                changes = KeyChanges(pa.concat_tables(tables), tuple(columns))
+            for segment in segments:
+                if not (hits := self._keys_of(segment, threads).hits(key)):
+                    continue
+                changes = self._with(changes, segment, hits, threads)
                 if enough(changes):
                     break
         return changes
 
-    def _changes(self, part: Part, key: RowKey) -> pa.Table:
-        hits = {number: rows for number, keys in enumerate(self._key_rows(part)) if len(rows := keys.with_key(key))}
-        found = self._decoded(part, hits) if hits else ()
-        return pa.concat_tables([self.shape.schema.empty_table(), *found])
+    def _with(self, changes: KeyChanges, segment: Segment, hits: Hits, threads: ThreadPoolExecutor) -> KeyChanges:
+        """Return changes with the rows of a segment that count."""
+        parts = [segment.parts[number] for number in hits]
+        found = _at_once(threads, lambda part, groups: list(self._decoded(part, groups)), parts, list(hits.values()))
+        columns = list(changes.columns)
+        for part, tables in zip(parts, found, strict=True):
+            names = frozenset(column.name.lower() for column in part.schema.columns)
+            columns += [names] * sum(one.num_rows for one in tables)
+        return KeyChanges(pa.concat_tables([changes.rows, *chain.from_iterable(found)]), tuple(columns))
 
     def _decoded(self, part: Part, hits: dict[int, Rows]) -> Iterator[pa.Table]:
         """Yield the rows of row groups that count."""
@@ -161,16 +165,26 @@ class ArchivedRows:
             order = order_of(shaped)
             yield shaped.filter(pa.array(~is_before(order, part.low) & is_before(order, part.high)))
 
-    def _key_rows(self, part: Part) -> tuple[KeyRows, ...]:
-        """Return the keys of each row group of a file."""
+    def _keys_of(self, segment: Segment, threads: ThreadPoolExecutor) -> SegmentKeys:
+        """Return the keys of a segment; a new one of which some files were read before reads the others only."""
 
-        def load() -> tuple[tuple[KeyRows, ...], int]:
-            names = _names_in(part.schema, self.key)
-            groups = self._read(part, names, None)
-            kept = tuple(KeyRows.of(self._cast(groups[number]), None) for number in sorted(groups))
-            return kept, 500 + sum(one.bytes for one in kept)
+        def load() -> tuple[SegmentKeys, int]:
+            types = [column.type for column in self.key]
+            keys = SegmentKeys.of(_at_once(threads, self._keys_in, segment.parts, segment.paths), types)
+            return keys, keys.bytes
 
-        found: tuple[KeyRows, ...] = self.cache.get(("archived keys", self._key_of(part), self.key), load)
+        found: SegmentKeys = self.cache.get(("archived segment", segment.paths, self.key), load)
+        return found
+
+    def _keys_in(self, part: Part, path: str) -> list[list[pa.ChunkedArray]]:
+        """Return the key columns of each row group of a file."""
+
+        def load() -> tuple[list[list[pa.ChunkedArray]], int]:
+            groups = self._read(part, _names_in(part.schema, self.key), None)
+            kept = [self._cast(groups[number]) for number in sorted(groups)]
+            return kept, 500 + sum(array.nbytes for group in kept for array in group)
+
+        found: list[list[pa.ChunkedArray]] = self.cache.get(("archived keys", path, self.key), load)
         return found
 
     def _cast(self, keys: pa.Table) -> list[pa.ChunkedArray]:
@@ -178,7 +192,7 @@ class ArchivedRows:
 
     def _read(self, part: Part, names: Sequence[str] | None, groups: Any) -> dict[int, pa.Table]:
         try:
-            return read_columns(self.store, self._key_of(part), part.file, names, groups)
+            return read_columns(self.store, _key_of(part), part.file, names, groups)
         except CorruptBatch:
             if find_manifest(self.store, part.manifest) is not None:
                 raise
@@ -186,8 +200,14 @@ class ArchivedRows:
                 "a batch was removed while it was read", hint="Call refresh(), and read again.", key=part.manifest
             ) from None
 
-    def _key_of(self, part: Part) -> str:
-        return layout.beside(part.manifest, part.file.path)
+
+def _key_of(part: Part) -> str:
+    return layout.beside(part.manifest, part.file.path)
+
+
+def _at_once(threads: ThreadPoolExecutor, do: Callable[..., Any], *lists: Sequence[Any]) -> list[Any]:
+    """Call a function with the values of lists, several at once; for single values no thread is started."""
+    return list(threads.map(do, *lists)) if len(lists[0]) > 1 else list(map(do, *lists))
 
 
 def _names_in(schema: TableSchema, key: Sequence[ReadColumn]) -> list[str]:

@@ -23,6 +23,7 @@ from cdc_lib.read.archive.decide import refuse_before, refuse_table, refuse_with
 from cdc_lib.read.archive.manifests import TableManifests
 from cdc_lib.read.archive.reach import Floor, Reach, WindowSlice, reach_of, tail
 from cdc_lib.read.archive.rows import ArchivedRows, KeyChanges, VersionShape
+from cdc_lib.read.archive.segments import Segment
 from cdc_lib.read.archive.versions import CHANGED, ArchivedVersions, compared, with_lake_row, with_resets
 from cdc_lib.read.fresh.markers import marker_of
 from cdc_lib.read.keys import NoSuchKey, RowKey
@@ -44,6 +45,7 @@ class TableArchive:
         shape: of versions.
         archived: reads files of batches.
         reach: what the batches know.
+        segments: files with rows, newest first.
         complete_since: commit time from which on no change is missing; None if none is known.
     """
 
@@ -51,6 +53,7 @@ class TableArchive:
     shape: VersionShape
     archived: ArchivedRows
     reach: Reach
+    segments: tuple[Segment, ...]
     complete_since: datetime | None
 
     def versions(
@@ -79,7 +82,7 @@ class TableArchive:
         def enough(changes: KeyChanges) -> bool:
             return limit is not None and _within(changes.rows, since, until).num_rows > limit
 
-        changes = self.archived.of_key(self.reach.parts, key, enough)
+        changes = self.archived.of_key(self.segments, key, enough)
         changes = with_resets(changes, self.reach, self.shape)
         changes = with_lake_row(changes, self._lake_row(key), self.shape)
         return _within(compared(changes, self.shape), since, until)
@@ -142,7 +145,8 @@ def open_archive(
     )
     shape = VersionShape.of(snapshot.name, snapshot.columns.choose(None))
     archived = ArchivedRows(store, snapshot.parts.cache, shape, snapshot.key.columns)
-    return TableArchive(snapshot, shape, archived, reach, _time_of(reach.floor, slices, manifests))
+    segments = archived.segments(reach.parts)
+    return TableArchive(snapshot, shape, archived, reach, segments, _time_of(reach.floor, slices, manifests))
 
 
 def _begin(slices: Sequence[tuple[WindowSlice, Manifest | None]], end: Point, drain: Cursor) -> Floor:

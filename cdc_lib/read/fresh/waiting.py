@@ -53,7 +53,7 @@ def waiting_batches(store: ObjectStore, source: str) -> Waiting:
     drain, lake = cursors.load(source, DRAIN), cursors.load(source, LAKE)
     if drain is None or lake is None:
         raise ConfigError("nothing is drained yet", hint="The first run does it. See cdc status.", source=source)
-    lake = replace(lake, in_flight=(), in_flight_snapshots=()).following(drain)
+    lake = lake.without_merge().following(drain)
     chain = chain_of(store, drain, lake)
     if (gap := as_gap(lake, chain)) is not None:
         raise gap.error()
@@ -85,7 +85,7 @@ def _unready(drain: Cursor, lake: Cursor) -> dict[TableName, str]:
             found[task.name] = "a snapshot of it is being read"
         elif task.chunks > merged.get(task.id, 0) and _must_wait(drain, lake, task):
             found[task.name] = "a new snapshot of it is merged after the windows that wait now"
-    return found
+    return found | {one.table: "its changes wait for its snapshot" for one in lake.held}
 
 
 def _must_wait(drain: Cursor, lake: Cursor, task: SnapshotTask) -> bool:

@@ -86,9 +86,10 @@ def row_text(cells: Sequence[Cell], texts: Sequence[str]) -> str:
         cells: of the key; no part of it is null.
         texts: of the cells.
     """
-    lengths = [_length(cell, text) for cell, text in zip(cells, texts, strict=True) if cell.source_length]
+    lengths = [length_of(cell, text) for cell, text in zip(cells, texts, strict=True) if cell.source_length]
     return "#".join((*texts, *lengths))
 
 
-def _length(cell: Cell, text: str) -> str:
+def length_of(cell: Cell, text: str) -> str:
+    """Return the length of a text as ``Cell.source_length`` has it."""
     return str(len(text) if cell.source_length.startswith("CHAR_LENGTH") else len(text.encode()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import attr
@@ -23,13 +23,24 @@ from openlineage.client.generated.base import InputDatasetFacet, OutputDatasetFa
 from openlineage.client.generated.dataset_version_dataset import DatasetVersionDatasetFacet
 
 from cdc_airflow.lineage.backfill import RefilledTable, archived_tables, refilled_tables
-from cdc_airflow.lineage.datasets import Fields, LakeDataset, ReadTable, VerifiedTo, verified_to
+from cdc_airflow.lineage.cover import CoveredTo, covered_to
+from cdc_airflow.lineage.datasets import (
+    Fields,
+    LakeDataset,
+    ReadTable,
+    VerifiedTo,
+    lake_dataset,
+    source_dataset,
+    verified_to,
+)
 from cdc_airflow.lineage.drain import ReadSnapshot, StoredTable, drained_tables, read_snapshots, stored_tables
 from cdc_airflow.lineage.merge import WrittenTable, read_tables, written_tables
 from cdc_airflow.lineage.verify import ComparedTable, compared_tables
 from cdc_lib.config import SourceConfig
+from cdc_lib.lake.routing import lake_merges
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.backfill import BackfillReport
+from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.row_counts import RowCounts
@@ -66,6 +77,16 @@ class VerifiedDatasetFacet(DatasetFacet):
     comparedAt: str  # noqa: N815 - as above
     verifiedToTime: str | None = None  # noqa: N815 - as above
     verifiedToPosition: str | None = None  # noqa: N815 - as above
+
+
+@attr.define(slots=True)
+class CoveredDatasetFacet(DatasetFacet):
+    """How much of a lake table was compared with its source by key ranges; the weakest of its source tables counts."""
+
+    ratio: float
+    oldestTime: str  # noqa: N815 - as above
+    oldestPosition: str  # noqa: N815 - as above
+    wrongRows: int  # noqa: N815 - as above
 
 
 @attr.define(slots=True)
@@ -138,9 +159,18 @@ class ComparisonRunFacet(RunFacet):
 
 
 def merge_lineage(
-    config: SourceConfig, cut: Cut, batches: Sequence[StoredBatch], comparisons: Sequence[Verified] = ()
+    config: SourceConfig,
+    cut: Cut,
+    batches: Sequence[StoredBatch],
+    comparisons: Sequence[Verified] = (),
+    coverages: Sequence[Coverage] = (),
 ) -> OperatorLineage[Any, Any]:
     """Return the inputs and outputs of a merge with schemas, row counts and last comparisons, and its cut."""
+    period, now = config.verify.cover_every, datetime.now(UTC)
+
+    def covered(one: WrittenTable) -> CoveredTo | None:
+        return covered_to(one.lake.table, one.sources, coverages, period, now)
+
     facet = CutRunFacet(
         mergeId=cut.merge_id,
         epoch=cut.epoch,
@@ -150,7 +180,7 @@ def merge_lineage(
     )
     return OperatorLineage(
         inputs=[_read(one) for one in read_tables(config, cut, batches)],
-        outputs=[_written(one, comparisons) for one in written_tables(config, cut, batches)],
+        outputs=[_written(one, comparisons, covered(one)) for one in written_tables(config, cut, batches)],
         run_facets={"cdc_cut": facet},
     )
 
@@ -191,6 +221,21 @@ def verify_lineage(config: SourceConfig, report: Report, comparisons: Sequence[V
     )
 
 
+def cover_lineage(config: SourceConfig, coverages: Sequence[Coverage]) -> OperatorLineage[Any, Any]:
+    """Return the source tables and lake tables whose key ranges were compared."""
+    tables = [one for one in coverages if not one.skipped]
+    lakes = {str(lake.name): lake for lake in lake_merges(config, sorted({one.table for one in tables}))}
+    sources = [source_dataset(config, table) for table in sorted({one.table for one in tables})]
+    inputs = [InputDataset(namespace=one.namespace, name=one.name) for one in sources]
+    period, now = config.verify.cover_every, datetime.now(UTC)
+    for name in sorted({one.lake_table for one in tables} & lakes.keys()):
+        lake = lake_dataset(config, lakes[name].name)
+        of_lake = [one.table for one in tables if one.lake_table == name]
+        facets = {"symlinks": _symlinks(lake), **_covered(covered_to(name, of_lake, tables, period, now))}
+        inputs.append(InputDataset(namespace=lake.dataset.namespace, name=lake.dataset.name, facets=facets))
+    return OperatorLineage(inputs=inputs)
+
+
 def backfill_lineage(config: SourceConfig, report: BackfillReport) -> OperatorLineage[Any, Any]:
     """Return the batches that were read, and the lake tables or copies that were changed."""
     facet = BackfillRunFacet(report.period, report.windows, report.snapshots, report.batches)
@@ -206,12 +251,13 @@ def _read(one: ReadTable) -> InputDataset:
     return InputDataset(namespace=one.dataset.namespace, name=one.dataset.name, facets=facets)
 
 
-def _written(one: WrittenTable, comparisons: Sequence[Verified]) -> OutputDataset:
+def _written(one: WrittenTable, comparisons: Sequence[Verified], covered: CoveredTo | None) -> OutputDataset:
     facets = {
         "version": DatasetVersionDatasetFacet(datasetVersion=str(one.snapshot)),
         "symlinks": _symlinks(one.lake),
         **({"schema": _schema(one.fields)} if one.fields else {}),
         **_verified(verified_to(one.lake.table, one.sources, comparisons)),
+        **_covered(covered),
     }
     statistics = OutputStatisticsOutputDatasetFacet(
         rowCount=one.rows.total if one.rows is not None else None, size=one.bytes
@@ -316,6 +362,18 @@ def _verified(known: VerifiedTo | None) -> dict[str, DatasetFacet]:
         verifiedToPosition=known.clean_position,
     )
     return {"cdc_verified": facet}
+
+
+def _covered(known: CoveredTo | None) -> dict[str, DatasetFacet]:
+    if known is None:
+        return {}
+    facet = CoveredDatasetFacet(
+        ratio=round(known.ratio, 4),
+        oldestTime=known.oldest_at.isoformat(),
+        oldestPosition=known.oldest_position,
+        wrongRows=known.wrong_rows,
+    )
+    return {"cdc_covered": facet}
 
 
 def _iso(time: datetime | None) -> str | None:

@@ -10,6 +10,7 @@ from cdc_airflow.operators.ack import AckDrainOperator, AckLakeOperator
 from cdc_airflow.operators.answer import AnswerOperator
 from cdc_airflow.operators.backfill import BackfillOperator
 from cdc_airflow.operators.base import CdcOperator
+from cdc_airflow.operators.cover import CoverOperator
 from cdc_airflow.operators.drain import MAP_INDEX, DrainOperator
 from cdc_airflow.operators.maintenance import CollectOperator, MaintainOperator
 from cdc_airflow.operators.merge import MergeOperator, PlanMergeOperator
@@ -17,6 +18,7 @@ from cdc_airflow.operators.plan import PlanOperator
 from cdc_airflow.operators.resume import ResumeOperator
 from cdc_airflow.operators.rewind import RewindOperator
 from cdc_airflow.operators.seal_days import SealDaysOperator
+from cdc_airflow.operators.second_decoder import DecodeAgainOperator
 from cdc_airflow.operators.snapshot import SnapshotOperator
 from cdc_airflow.operators.spark_job import SparkJobOperator
 from cdc_airflow.operators.verify import VerifyOperator
@@ -29,6 +31,8 @@ __all__ = [
     "BackfillOperator",
     "CdcOperator",
     "CollectOperator",
+    "CoverOperator",
+    "DecodeAgainOperator",
     "DrainOperator",
     "MaintainOperator",
     "MergeOperator",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from cdc_airflow.hooks import CdcHook
     from cdc_lib.model.merge_plan import Cut
+    from cdc_lib.model.verify import Verified
     from cdc_lib.pipeline import AckResult, Pipeline
+    from cdc_lib.status.coverage import CoveredRows
 
 
 class AckDrainOperator(CdcOperator):
@@ -43,7 +45,7 @@ class AckDrainOperator(CdcOperator):
             result.consumer, result.start, result.stop, result.windows, result.chunks,
         )  # fmt: skip
         if result.waiting:
-            self.log.warning("%d units in flight have no batch yet; the next run drains them", result.waiting)
+            self.log.warning("%d units in flight are not complete yet; the next run goes on with them", result.waiting)
         for one in result.quarantined:
             if one.fault is None:
                 self.log.info("%s is read again: %s", one.table, one.why)
@@ -119,7 +121,27 @@ def cut_context(pipeline: Pipeline, cut: Cut) -> CutContext:
         lag_seconds=lag_seconds(store, drain, lake, None, published=True),
         verified={(one.table, one.lake_table): one for one in verified},
         changed={(one.table, one.lake_table): one for one in equal_tables(last_after_merge(store, source), verified)},
+        covered=_covered(pipeline, verified),
     )
+
+
+def _covered(pipeline: Pipeline, verified: Sequence[Verified]) -> dict[tuple[str, str], CoveredRows]:
+    """Return what comparisons of key ranges say of the tables of which no row is wrong."""
+    from datetime import UTC, datetime
+
+    from cdc_lib.status.coverage import covered_rows
+    from cdc_lib.store.coverage import coverages
+
+    period = pipeline.config.verify.cover_every
+    if period is None:
+        return {}
+    whole, now = {(one.table, one.lake_table): one for one in verified}, datetime.now(UTC)
+    known = coverages(pipeline.store, pipeline.config.source)
+    found = {
+        (one.table, one.lake_table): covered_rows(one, whole.get((one.table, one.lake_table)), period, now)
+        for one in known
+    }
+    return {key: one for key, one in found.items() if one is not None and not one.wrong}
 
 
 def _count_rows(cut: Cut) -> None:

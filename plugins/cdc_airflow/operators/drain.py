@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from cdc_airflow.gauges import show
@@ -41,24 +42,31 @@ class DrainOperator(CdcOperator):
     def work(self, hook: CdcHook, context: Context) -> dict[str, Any]:
         """Return what was written.
 
-        A table of a share that needs a person keeps no other from being read. The task fails after the last one.
+        A table of a share that needs a person keeps no other from being read. The task fails after the last one. Snapshots are
+        read until the run is ``snapshot.run_for`` old, and at least one chunk of one table; the next run goes on.
         """
         from cdc_lib.model.cursor import DRAIN
         from cdc_lib.store.documents import unit_from_plain
 
         pipeline = hook.pipeline()
+        run = context.get("dag_run")
+        began = run.start_date if run is not None and run.start_date is not None else datetime.now(UTC)
+        until = hook.config.snapshot.until(began)
         if self.unit.get("kind") != SHARE:
             unit = unit_from_plain(self.unit)
             self.window_id = unit.id if self.unit.get("kind") == "window" else None
-            return self._drained(pipeline, unit, context, title_of(unit))
+            return self._drained(pipeline, unit, context, title_of(unit), until)
         tasks = snapshots_of(self.unit, pipeline.cursors.load(hook.config.source, DRAIN))
         title = title_of_share(tasks)
         cast("dict[str, Any]", context)["unit_title"] = title  # also if no snapshot is left
         failed: list[CdcError] = []
-        done = []
+        done: list[dict[str, Any]] = []
         for task in tasks:
+            if done and until is not None and until <= datetime.now(UTC):
+                self.log.info("the next run goes on: %d of %d snapshots were read in this one", len(done), len(tasks))
+                break
             try:
-                done.append(self._drained(pipeline, task, context, title))
+                done.append(self._drained(pipeline, task, context, title, until))
             except CdcError as error:
                 if error.retryable:
                     raise  # the next table would most likely meet the same
@@ -84,7 +92,9 @@ class DrainOperator(CdcOperator):
         found = [one for unit in self._drained_units for one in manifests_of(pipeline.store, unit)]
         return drain_lineage(pipeline.config, found) if found else None
 
-    def _drained(self, pipeline: Pipeline, unit: DrainUnit, context: Context, title: str) -> dict[str, Any]:
+    def _drained(
+        self, pipeline: Pipeline, unit: DrainUnit, context: Context, title: str, until: datetime | None
+    ) -> dict[str, Any]:
         """Drain one unit, log and count it."""
         from cdc_lib.model.window import Window
         from cdc_lib.store.layout import manifest_key
@@ -92,7 +102,7 @@ class DrainOperator(CdcOperator):
 
         named = cast("dict[str, Any]", context)
         named["unit_title"] = title  # names the mapped task; see map_index_template
-        result = pipeline.drain(unit)
+        result = pipeline.drain(unit, until=until)
         self._drained_units.append(unit)
         if isinstance(unit, Window):
             named["unit_title"] = title_of(unit, find_manifest(pipeline.store, manifest_key(unit)))

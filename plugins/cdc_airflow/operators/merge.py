@@ -98,6 +98,7 @@ class MergeOperator(SparkJobOperator):
         """
         from cdc_airflow.lineage.openlineage import merge_lineage
         from cdc_lib.merge.plan import StoredBatch
+        from cdc_lib.store.coverage import coverages
         from cdc_lib.store.cuts import cut_of
         from cdc_lib.store.manifests import load_manifest
         from cdc_lib.store.verified import last_verified
@@ -109,7 +110,8 @@ class MergeOperator(SparkJobOperator):
         if cut is None:
             return None
         batches = [StoredBatch(key, load_manifest(pipeline.store, key)) for key in self._plan.batches]
-        return merge_lineage(pipeline.config, cut, batches, last_verified(pipeline.store, self._plan.source))
+        store, source = pipeline.store, self._plan.source
+        return merge_lineage(pipeline.config, cut, batches, last_verified(store, source), coverages(store, source))
 
 
 def parent_properties(context: Context) -> dict[str, str]:

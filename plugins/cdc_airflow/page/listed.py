@@ -56,7 +56,9 @@ class Listed:
 
     def __post_init__(self) -> None:
         """Make the readers, which remember what cannot change."""
-        self.holdings = HoldingsReader(self.store, ObjectCursorStore(self.store), self.config.source)
+        self.holdings = HoldingsReader(
+            self.store, ObjectCursorStore(self.store), self.config.source, self.config.verify
+        )
         self.windows = WindowFactsReader(self.store)
 
     @property

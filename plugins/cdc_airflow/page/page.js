@@ -382,6 +382,13 @@ const ChangedRows = ({ one }) => {
   return h(Quiet, { fontSize: "xs", color: one.wrong ? "red.500" : undefined, title: `as of ${one.position}${one.gtid_set ? `, GTIDs ${one.gtid_set}` : ""}; the other rows of the table were not compared` }, said, " ", h(Time, { at: one.at }));
 };
 
+const Covered = ({ one }) => {
+  if (!one) return null;
+  if (one.skipped) return h(Quiet, { fontSize: "xs", title: one.skipped }, "not compared by ranges");
+  const said = one.wrong ? `ranges have ${number(one.wrong)} wrong rows` : `${Math.floor(100 * one.ratio)} % compared by ranges`;
+  return h(Quiet, { fontSize: "xs", color: one.wrong ? "red.500" : one.overdue ? "orange.500" : undefined, title: one.position ? `the oldest range as of ${one.position}` : "some ranges were never compared" }, said, ", oldest ", h(Time, { at: one.oldest_at }));
+};
+
 const Tables = ({ dagId, act }) => {
   const [text, setText] = useState("");
   const [state, setState] = useState("");
@@ -403,7 +410,7 @@ const Tables = ({ dagId, act }) => {
           h(Mono, { fontSize: "sm" }, one.table),
           h(Box, { maxW: "28em", overflowWrap: "anywhere" }, h(StateMark, { of: TABLE_STATES, state: one.state }), one.note ? h(Quiet, { fontSize: "xs" }, one.note) : null, one.as_of ? h(Quiet, { fontSize: "xs" }, `as of ${one.as_of}`) : null),
           h("span", { title: "at the last comparison with the source" }, number(one.rows)),
-          h(Time, { at: one.last_change, none: "–" }), h(Box, null, h(Verdict, { one: one.verified }), h(ChangedRows, { one: one.changed })), one.mode || "–", number(one.schema_versions), h(Mono, null, one.lake_table || "–"),
+          h(Time, { at: one.last_change, none: "–" }), h(Box, null, h(Verdict, { one: one.verified }), h(ChangedRows, { one: one.changed }), h(Covered, { one: one.covered })), one.mode || "–", number(one.schema_versions), h(Mono, null, one.lake_table || "–"),
           ...(act ? [h(Flex, { gap: 1 }, TABLE_ACTIONS.filter((kind) => act.may(kind) && isFor(kind, one)).map((kind) =>
             h(Button, { key: kind, size: "xs", variant: "outline", "aria-label": `${ACTIONS[kind][0]} ${one.table}`, onClick: () => act.on(kind, one.table, one.question) }, ACTIONS[kind][0])))] : []),
         ] })),

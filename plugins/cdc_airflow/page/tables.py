@@ -47,6 +47,17 @@ class ChangedBadge(BaseModel):
     skipped: str
 
 
+class CoveredBadge(BaseModel):
+    """What comparisons of key ranges say of a table; ``ratio`` is the part of its rows, 0 to 1."""
+
+    ratio: float
+    oldest_at: datetime | None
+    position: str
+    overdue: bool
+    wrong: int
+    skipped: str
+
+
 class QuestionLine(BaseModel):
     """The schema change at which a table waits, what may be answered, and what was."""
 
@@ -70,6 +81,7 @@ class TableLine(BaseModel):
     as_of: str
     verified: Badge | None
     changed: ChangedBadge | None
+    covered: CoveredBadge | None
     schema_versions: int
     note: str
     question: QuestionLine | None
@@ -139,6 +151,7 @@ def _line(row: TableRow, versions: int) -> TableLine:
         as_of=str(row.as_of) if row.as_of is not None else "",
         verified=badge,
         changed=_changed(row),
+        covered=_covered(row),
         schema_versions=versions,
         note=row.note,
         question=_question(row.question) if row.question is not None else None,
@@ -152,6 +165,16 @@ def _changed(row: TableRow) -> ChangedBadge | None:
     return ChangedBadge(
         compared=one.compared, equal=one.equal, in_flight=one.in_flight, wrong=row.changed_wrong, at=one.at,
         position=str(one.position), gtid_set=one.gtid_set, skipped=one.skipped,
+    )  # fmt: skip
+
+
+def _covered(row: TableRow) -> CoveredBadge | None:
+    one = row.covered
+    if one is None:
+        return None
+    position = str(one.position) if one.position is not None else ""
+    return CoveredBadge(
+        ratio=one.ratio, oldest_at=one.oldest_at, position=position, overdue=one.overdue, wrong=one.wrong, skipped=one.skipped
     )  # fmt: skip
 
 

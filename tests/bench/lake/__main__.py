@@ -16,6 +16,7 @@ from tests.bench.lake.reads import SCANS, reads
 from tests.bench.lake.server import MERGES, SMALL, WARM_UP, server_merges
 from tests.bench.report import Figure, save
 from tests.bench.usage import ROOT
+from tests.harness.servers import MariaDbServer, MySqlServer
 
 PARTS = ("merges", "reads", "many", "server", "end-to-end")
 _METHODS = {
@@ -23,7 +24,7 @@ _METHODS = {
     "reads": {"runs": f"{SCANS} readings, the fastest counts; 1 of all others", "warm_up": "none beside the readings"},
     "many": {"runs": "1", "warm_up": "none; Spark's start is counted. The first merge makes the tables"},
     "server": {
-        "runs": f"3 in a Java process of their own; {MERGES} on the server",
+        "runs": "3 in a Java process of their own; on the server as many as the rows say",
         "warm_up": f"{WARM_UP} merges on the server",
     },
     "end-to-end": {"runs": "1 of each workload", "warm_up": "none; the start of Python and Spark is counted"},
@@ -39,6 +40,7 @@ def main() -> int:
     parser.add_argument("--tables", type=int, default=200, help="small ones (200)")
     parser.add_argument("--windows", type=int, default=100, help="merged between two compactions (100)")
     parser.add_argument("--merges", type=int, default=MERGES, help=f"on a Spark server ({MERGES})")
+    parser.add_argument("--minutes", type=float, help="the most for the merges on a Spark server; no limit without")
     parser.add_argument("--scale", type=float, default=1.0, help="of the workloads from the binlog to the lake")
     parser.add_argument("--server", choices=["mysql", "mariadb"], default="mariadb")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench", help="the folder")
@@ -55,8 +57,9 @@ def main() -> int:
                 case "many":
                     results = _printed(many_tables(options.tables))
                 case "server":
-                    figures, server = server_merges(options.server, min(options.tables, SMALL), options.merges)
-                    results = _printed(figures)
+                    with MySqlServer() if options.server == "mysql" else MariaDbServer() as source:
+                        server, tables = f"{source.flavor} {source.version}", min(options.tables, SMALL)
+                        results = _printed(server_merges(Path(folder), source, tables, options.merges, options.minutes))
                 case _:
                     figures, server = end_to_end(options.server, options.scale)
                     results = _printed(figures)

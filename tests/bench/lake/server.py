@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import psutil
 import yaml
 
 from cdc_lib.config import load_source
@@ -19,7 +21,7 @@ from cdc_lib.pipeline import Pipeline
 from tests.bench.report import Figure, spread
 from tests.bench.usage import measure
 from tests.harness.seeded_shop import source_settings
-from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
+from tests.harness.servers import SqlServer
 from tests.harness.spark_server import RunningSparkServer
 
 DATABASE = "served"
@@ -38,36 +40,60 @@ GOAL = 3.0
 """Most seconds of a warm merge of 20 tables."""
 
 
-def server_merges(flavor: str, tables: int = SMALL, merges: int = MERGES) -> tuple[list[Figure], str]:
-    """Merge changes of small tables again and again; return the figures, and the server's version."""
-    with (
-        MySqlServer() if flavor == "mysql" else MariaDbServer() as server,
-        tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as folder,
-        RunningSparkServer(Path(folder)) as spark,
-    ):
+def server_merges(
+    folder: Path, server: SqlServer, tables: int = SMALL, merges: int = MERGES, minutes: float | None = None
+) -> Iterator[Figure]:
+    """Merge changes of small tables again and again.
+
+    Args:
+        folder: for everything but the source.
+        server: the source.
+        tables: number of tables.
+        merges: on the Spark server.
+        minutes: the most for these merges; fewer are done if it is not enough.
+    """
+    with RunningSparkServer(folder) as spark:
         os.environ["CDC_PASSWORD"] = server.cdc_password
-        rounds = _Rounds(server, Path(folder), spark, tables)
-        return [*_figures(rounds, spark, tables, merges)], f"{server.flavor} {server.version}"
+        rounds = _Rounds(server, folder, spark, tables)
+        name = f"{_count(tables, 'table')} with {CHANGES} changes each"
+        cold = [rounds.cold() for _ in range(3)]
+        yield Figure(f"{name}, a Java process of its own: wall", median(cold), "s", spread=spread(cold))
+        for _ in range(WARM_UP):
+            rounds.on_server()
+        yield from _memory(spark, 0)
+        warm, step = list[float](), max(1, merges // 10)
+        until = time.monotonic() + minutes * 60 if minutes is not None else float("inf")
+        while len(warm) < merges and time.monotonic() < until:
+            warm.append(rounds.on_server())
+            if len(warm) % step == 0:
+                yield from _memory(spark, len(warm))
+        yield from _times(name, tables, cold, warm)
 
 
-def _figures(rounds: _Rounds, spark: RunningSparkServer, tables: int, merges: int) -> Iterator[Figure]:
-    name = f"{tables} tables with {CHANGES} changes each"
-    cold = [rounds.cold() for _ in range(3)]
-    yield Figure(f"{name}, a Java process of its own: wall", median(cold), "s", spread=spread(cold))
-    for _ in range(WARM_UP):
-        rounds.on_server()
-    warm, heap = [], []
-    for _ in range(merges):
-        warm.append(rounds.on_server())
-        heap.append(spark.client.status().heap_mib)
-    tenth = max(1, merges // 10)
-    wall = median(warm)
+def _times(name: str, tables: int, cold: list[float], warm: list[float]) -> Iterator[Figure]:
+    wall, tenth = median(warm), max(1, len(warm) // 10)
     compared = {"compared_to": "a Java process of its own", "ratio": round(wall / median(cold), 3)}
     goal = {"goal": GOAL, "met": wall <= GOAL} if tables == SMALL else {}
     yield Figure(f"{name}, on a Spark server: wall", wall, "s", spread=spread(warm), **compared, **goal)  # type: ignore[arg-type]
     for what, part in (("first", slice(None, tenth)), ("last", slice(-tenth, None))):
-        yield Figure(f"{name}, on a Spark server: wall, {what} tenth of {merges} merges", median(warm[part]), "s")
-        yield Figure(f"Java's heap after garbage collection, {what} tenth of {merges} merges", min(heap[part]), "MiB")
+        yield Figure(
+            f"{name}, on a Spark server: wall, {what} tenth of {len(warm)} merges", round(median(warm[part]), 3), "s"
+        )
+
+
+def _memory(spark: RunningSparkServer, merges: int) -> Iterator[Figure]:
+    """Yield the memory of the server's Java process after a number of merges: its objects that are in use, and all of it."""
+    assert spark.process is not None
+    [java] = [child for child in psutil.Process(spark.process.pid).children() if child.name() == "java"]
+    # What waits for a collection is no leak.
+    subprocess.run(["jcmd", str(java.pid), "GC.run"], capture_output=True, check=True)
+    after = f"after {_count(merges, 'merge')}"
+    yield Figure(f"Java's objects after garbage collection, {after}", spark.client.status().heap_mib, "MiB")
+    yield Figure(f"Java's process, {after}", java.memory_info().rss >> 20, "MiB")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ import pyspark
 
 from spark_jobs.runtime.jars import jar_paths
 from tests.harness.servers.process import ServerProcess, free_port
+from tests.harness.servers.s3 import S3Server
 
 SPARK_JARS = Path(str(pyspark.__file__)).parent / "jars"
 
@@ -37,6 +38,25 @@ class RestCatalogServer:
         self._environment = dict(environment or {})
         self._folder = tempfile.TemporaryDirectory(prefix="lakecdc-rest-")
         self._process: ServerProcess | None = None
+
+    @classmethod
+    def on_s3(cls, server: S3Server, *, gives_keys: bool = False) -> Self:
+        """Have the tables in a new bucket.
+
+        Args:
+            server: of the bucket.
+            gives_keys: whether clients get the keys of the server with each table.
+        """
+        properties = {
+            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            "s3.endpoint": server.endpoint,
+            "s3.path-style-access": "true",
+            "client.region": server.region,
+            "s3.access-key-id": server.access_key,
+            "s3.secret-access-key": server.secret_key,
+            "include-credentials": str(gives_keys).lower(),
+        }
+        return cls(f"s3://{server.make_bucket('rest')}/lake", properties)
 
     @property
     def url(self) -> str:

@@ -29,7 +29,7 @@ HOSTILE = (
 @pytest.fixture(scope="module")
 def shop(make: Make, server: ApiServer) -> PageSource:
     """A source with a bit of everything, whose DAGs Airflow knows."""
-    changed = {"verify": {"schedule": "@daily", "tables": ["*.*"]}}
+    changed = {"verify": {"schedule": "@daily", "tables": ["*.*"], "cover_every": "7d"}}
     tables = [TableName("shop", name) for name in ("orders", "items", "carts")]
     facts = {"windows": 5, "merged": 3, "in_flight": 2, "drained": 1, "drift": tables[1:2], "quarantined": tables[2:],
              "keeps": timedelta(hours=5)}  # fmt: skip
@@ -111,7 +111,7 @@ def test_a_viewer_sees_the_state_of_a_source(viewer: httpx.Client, shop: PageSou
     assert detail["lake"]["position"] == "binlog.000001:3004"
     assert "standby" in detail["drain"]["server"]
     assert [one["kind"] for one in detail["epochs"]] == ["failover"]
-    assert [one["level"] for one in detail["findings"]] == ["error", "warning"]
+    assert [one["level"] for one in detail["findings"]] == ["error", "warning", "warning"]
     assert detail["table_counts"] == {"drift": 1, "equal": 1, "merged": 2, "never": 1, "quarantined": 1}
 
 
@@ -127,6 +127,11 @@ def test_a_viewer_sees_windows_tables_cuts_moves_and_pictures(viewer: httpx.Clie
     changed = [one["changed"] for one in tables]
     assert (changed[0], changed[2]) == (None, None)
     assert [changed[1][name] for name in ("compared", "equal", "in_flight", "wrong")] == [9, 7, 2, 0]
+    covered = [one["covered"] for one in tables]
+    assert covered[0] is None
+    assert [(one["ratio"], one["overdue"], one["wrong"], one["position"]) for one in covered[1:]] == [
+        (0.9, True, 0, "binlog.000001:3004")
+    ] * 2
     cuts = ask(viewer, "/sources/cdc_shop/cuts")
     assert [one["position"] for one in cuts["cuts"]] == [f"binlog.000001:{n}004" for n in (3, 2, 1)]
     moves = ask(viewer, "/sources/cdc_shop/moves")["moves"]

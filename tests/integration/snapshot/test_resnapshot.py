@@ -8,12 +8,13 @@ import pytest
 
 from cdc_lib.consumers import Interest, subscribe_to
 from cdc_lib.errors import ConfigError, UnsupportedValue
-from cdc_lib.merge.planner import in_order
+from cdc_lib.merge.held import next_merge
 from cdc_lib.model.cursor import LAKE
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.store import layout
 from tests.harness.capture import SOURCE, Capture, first_chunk, row_metadata
+from tests.harness.merging import Lake, merge_all
 from tests.harness.quarantine import BAD_TEXT, capturing, change, cursor, rounds
 
 
@@ -82,15 +83,16 @@ def test_a_merge_in_flight_is_replanned_without_the_table(capture):
     rounds(capture)
     before = capture.pipeline.plan_merge(by="test")
     resnapshot(capture, "good")
-    assert capture.pipeline.plan_merge(by="the next merge") is None
+    after = capture.pipeline.plan_merge(by="the next merge")
+    assert (after.batches, after.lagging[0].table) == (before.batches, f"{capture.database}.good")
+    assert after.merge_id != before.merge_id
     lake = capture.pipeline.cursors.load(SOURCE, LAKE)
     move = lake.moves[-1]
-    assert (lake.in_flight, move.kind, move.start, move.stop) == ((), "rollback", before.start, before.start)
+    assert (move.kind, move.start, move.stop) == ("rollback", before.start, before.start)
     assert (move.by, f"{capture.database}.good" in move.why) == ("the next merge", True)
     rounds(capture, 2)
-    after = capture.pipeline.plan_merge(by="test")
-    assert set(before.batches) < set(after.batches)
-    assert after.merge_id != before.merge_id
+    merge_all(capture, good := Lake("good"))
+    assert sorted(good.rows) == [key for (key,) in capture.execute("SELECT id FROM good ORDER BY id")] != []
 
 
 def test_a_new_snapshot_leads_out_of_a_window_that_its_table_stops(any_server, database, tmp_path):
@@ -234,7 +236,9 @@ def test_a_table_whose_columns_are_renamed_between_two_chunks_is_resnapshotted(a
     assert cursor(capture).snapshots == (old, new)
     plan = capture.pipeline.plan_merge(by="test")
     assert swap < record.released_position
-    # What came before the snapshot is merged first.
-    assert (plan.stop, [key for key in plan.batches if "/snapshots/" in key]) == (record.start, [])
+    # What came before the snapshot is merged first; what comes later waits for it.
+    assert [key for key in plan.batches if "/snapshots/" in key] == []
+    assert [(one.table, one.position) for one in plan.held] == [(record.table, record.released_position)]
     lake = capture.pipeline.cursors.load(capture.config.source, LAKE)
-    assert in_order(cursor(capture), replace(lake, position=record.start, in_flight=()), [new], ()) == ((new,), ())
+    found = next_merge(cursor(capture), replace(lake, position=plan.stop, in_flight=()), [new], (), ())
+    assert (found.chunks, found.held, found.catching_up) == ((new,), (), plan.held)

@@ -11,6 +11,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.store import layout
 from tests.harness import xa
 from tests.harness.capture import SOURCE
+from tests.harness.merging import merge_all
 from tests.harness.quarantine import BAD_TEXT, capturing, change, cursor, rounds
 
 
@@ -51,7 +52,10 @@ def test_a_snapshot_is_merged_only_after_the_windows_that_it_needs(capture):
     capture.execute("INSERT INTO bad VALUES (6, 'right')")
     rounds(capture)
     assert cursor(capture).snapshots[-1].complete
-    assert capture.pipeline.plan_merge(by="test") is None
+    plan = capture.pipeline.plan_merge(by="test")
+    assert not any("/snapshots/" in key for key in plan.batches)
+    assert [one.table for one in plan.lagging] == [record.table]
+    merge_all(capture)
     rounds(capture)
     plan = capture.pipeline.plan_merge(by="test")
     assert plan.batches[0] == layout.chunk_manifest_key(task, 0)

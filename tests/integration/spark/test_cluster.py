@@ -1,6 +1,6 @@
 """A Spark cluster with executors on workers that know nothing of the source: the whole way, on S3, by a Spark server.
 
-The catalog is in SQLite or PostgreSQL.
+The catalog is in SQLite or PostgreSQL, or a REST catalog, which alone knows the bucket of the lake.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import yaml
 from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import MySqlServer, S3Server
 from tests.harness.servers.postgres import USER, PostgresServer
+from tests.harness.servers.rest_catalog import RestCatalogServer
 from tests.harness.spark_cluster import SparkCluster
 from tests.harness.spark_server import RunningSparkServer
 from tests.integration.spark.test_spark_server import Source
@@ -46,14 +47,20 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(params=["sqlite"])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """What a source file has as ``lake.uri``."""
-    if request.param == "sqlite":
-        return f"jdbc:sqlite:{tmp_path}/catalog.db"
-    server: PostgresServer = request.getfixturevalue("postgres")
-    name = f"lake_{secrets.token_hex(4)}"
-    server.create_database(name)
-    return f"jdbc:postgresql://127.0.0.1:{server.port}/{name}?user={USER}"
+def lake(request: pytest.FixtureRequest, tmp_path: Path, s3_server: S3Server, bucket: str) -> Iterator[dict[str, str]]:
+    """What a source file has under ``lake``."""
+    in_bucket = {"type": "jdbc", "warehouse": f"s3://{bucket}/lake"}
+    match request.param:
+        case "sqlite":
+            yield {**in_bucket, "uri": f"jdbc:sqlite:{tmp_path}/catalog.db"}
+        case "postgresql":
+            server: PostgresServer = request.getfixturevalue("postgres")
+            name = f"lake_{secrets.token_hex(4)}"
+            server.create_database(name)
+            yield {**in_bucket, "uri": f"jdbc:postgresql://127.0.0.1:{server.port}/{name}?user={USER}"}
+        case _:
+            with RestCatalogServer.on_s3(s3_server) as catalog:
+                yield {"type": "rest", "uri": catalog.url, "warehouse": "shop"}
 
 
 @pytest.fixture
@@ -64,7 +71,7 @@ def source(
     spark_server: RunningSparkServer,
     s3_server: S3Server,
     bucket: str,
-    catalog: str,
+    lake: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Source:
     monkeypatch.setenv("CDC_PASSWORD", mysql_server.cdc_password)
@@ -77,14 +84,13 @@ def source(
         "access_key_env": "TEST_KEY",
         "secret_key_env": "TEST_SECRET",
     }
-    lake = {"type": "jdbc", "uri": catalog, "warehouse": f"s3://{bucket}/lake"}
     modes = [{"tables": f"{mysql_database}.kept", "mode": "scd2"}]
     return Source(
         mysql_server, mysql_database, tmp_path, spark_server, settings={"store": store, "lake": lake, "modes": modes}
     )
 
 
-@pytest.mark.parametrize("catalog", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("lake", ["sqlite", "postgresql", "rest"], indirect=True)
 def test_the_lake_equals_the_source_through_everything(source: Source, cluster: SparkCluster) -> None:
     """Snapshot, merges, a table with history, re-selected rows, maintenance; executors get jars and keys from the job."""
     source.execute("CREATE TABLE kept (id INT PRIMARY KEY, v VARCHAR(20))")

@@ -76,6 +76,29 @@ def test_small_files_are_compacted_and_rows_and_markers_stay(lake, key):
     assert keep(lake, schema.name)[0].statistics == 0
 
 
+def test_a_run_begins_with_the_tables_that_need_it_most_and_leaves_the_rest(lake):
+    """In the order of their need; what is begun when the time is over is finished, and a run always gets on."""
+    schemas = [table(f"{lake.database}.{name}", {"id": BIGINT, "v": INT}) for name in ("few", "many", "some")]
+    for number in range(5):
+        start, stop = 100 * number + 4, 100 * number + 104
+        rows = {
+            schema: [Row("c", start + 1, {"id": number, "v": number})]
+            for schema, until in zip(schemas, (1, 5, 3), strict=True)
+            if number < until
+        }
+        lake.merge(lake.batches.plan(stop, lake.batches.window(start, stop, rows)))
+    lake.config = lake.config.model_copy(update={"merge": lake.config.merge.model_copy(update={"parallelism": 1})})
+    done = keep(lake, settings=AT_ONCE.model_copy(update={"run_for": timedelta(hours=1)}))
+    assert [one.table.rpartition(".")[2] for one in done] == ["many", "some", "few"]
+    lake.said.clear()
+    moment = AT_ONCE.model_copy(update={"run_for": timedelta(microseconds=1)})
+    [first] = keep(lake, settings=moment)
+    waiting = sorted({one.table for one in done} - {first.table})
+    assert (
+        sorted(lake.said[-1].removeprefix("maintenance.run_for is over; for the next run wait ").split(", ")) == waiting
+    )
+
+
 def test_maintenance_can_be_repeated(lake):
     """Also without a merge in between: the snapshot with the marker is then older than several of maintenance."""
     schema = table(f"{lake.database}.orders", {"id": BIGINT, "v": INT})

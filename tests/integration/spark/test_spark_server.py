@@ -112,13 +112,28 @@ def test_the_commands_of_people_run_their_jobs_on_the_server(source: Source, spa
     assert "maintain" in source.cdc("spark jobs shop")
 
 
+@pytest.fixture
+def on_server(s3_server: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a source file has under ``store`` to have its batches on the S3 server."""
+    monkeypatch.setenv("TEST_KEY", s3_server.access_key)
+    monkeypatch.setenv("TEST_SECRET", s3_server.secret_key)
+    store = {"url": f"s3://{bucket}/batches", "endpoint_url": s3_server.endpoint, "region": s3_server.region}
+    return store | {"access_key_env": "TEST_KEY", "secret_key_env": "TEST_SECRET"}
+
+
 def test_a_lake_in_a_rest_catalog_is_merged_maintained_verified_and_read(
-    mysql_server: MySqlServer, mysql_database: str, spark_server: RunningSparkServer, tmp_path: Path
+    mysql_server: MySqlServer,
+    mysql_database: str,
+    spark_server: RunningSparkServer,
+    s3_server: S3Server,
+    on_server: dict[str, Any],
+    tmp_path: Path,
 ) -> None:
-    """Beside sources with other catalogs; a table with history has a view of its own snapshots and schema changes."""
-    with RestCatalogServer(f"file://{tmp_path}/lake") as catalog:
+    """Only the catalog knows the bucket: the keys and the server of S3 are those of the store. A table with history has a view."""
+    with RestCatalogServer.on_s3(s3_server) as catalog:
         settings = {
-            "lake": {"type": "rest", "uri": catalog.url, "warehouse": catalog.warehouse},
+            "store": on_server,
+            "lake": {"type": "rest", "uri": catalog.url, "warehouse": "shop"},
             "modes": [{"tables": f"{mysql_database}.kept", "mode": "scd2"}],
         }
         source = Source(mysql_server, mysql_database, tmp_path / "source", spark_server, settings=settings)
@@ -136,7 +151,28 @@ def test_a_lake_in_a_rest_catalog_is_merged_maintained_verified_and_read(
         assert source.verified()["clean"]
         assert json.loads(source.cdc(f"get shop {mysql_database}.orders 7 --json"))["renamed"] == "last"
         assert "changed" in source.cdc(f"get shop {mysql_database}.kept 1 --versions")
-        assert "the lake's catalog" in source.cdc("doctor shop --json")
+        assert f"{mysql_database}.orders" in source.cdc("lake tables shop")
+        assert "executors write and read tables" in source.cdc("doctor shop --spark --json")
+
+
+def test_keys_that_a_rest_catalog_gives_for_a_table_come_before_those_of_the_store(
+    mysql_server: MySqlServer,
+    mysql_database: str,
+    spark_server: RunningSparkServer,
+    on_server: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    """The lake is on another S3 server than the batches, and the source file has no keys of it."""
+    with S3Server() as other, RestCatalogServer.on_s3(other, gives_keys=True) as catalog:
+        server = {"s3.endpoint": other.endpoint, "s3.path-style-access": "true"}
+        for name, warehouse in (("by_name", "shop"), ("by_address", catalog.warehouse)):
+            lake = {"type": "rest", "uri": catalog.url, "warehouse": warehouse, "namespace": f"{name}_{{database}}"}
+            store = {**on_server, "url": f"{on_server['url']}/{name}"}
+            settings = {"store": store, "lake": {**lake, "properties": server}}
+            source = Source(mysql_server, mysql_database, tmp_path / name, spark_server, settings=settings)
+            source.cdc("run shop")
+            assert source.verified()["clean"]
+            assert json.loads(source.cdc(f"get shop {mysql_database}.orders 3 --json"))["v"] == "c"
 
 
 def test_the_error_of_a_job_is_that_of_the_command(source: Source) -> None:
@@ -228,18 +264,14 @@ def on_s3(
     mysql_database: str,
     tmp_path: Path,
     spark_server: RunningSparkServer,
-    s3_server: S3Server,
+    on_server: dict[str, Any],
     bucket: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., dict[str, list[str]]]:
     """Call the doctor, with its job in Spark, over a source whose store and lake are on S3; returns its findings by level."""
-    monkeypatch.setenv("TEST_KEY", s3_server.access_key)
-    monkeypatch.setenv("TEST_SECRET", s3_server.secret_key)
     monkeypatch.setattr(visit, "PATIENCE", 60.0)  # the machine may be busy
-    store = {"url": f"s3://{bucket}/batches", "endpoint_url": s3_server.endpoint, "region": s3_server.region}
-    store |= {"access_key_env": "TEST_KEY", "secret_key_env": "TEST_SECRET"}
     lake = {"type": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/catalog.db", "warehouse": f"s3://{bucket}/lake"}
-    written = source_settings(mysql_server, [f"{mysql_database}.*"], tmp_path, store=store)
+    written = source_settings(mysql_server, [f"{mysql_database}.*"], tmp_path, store=on_server)
     mysql_server.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=mysql_database)
     (tmp_path / "sources").mkdir()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -199,7 +200,19 @@ def test_a_run_names_the_wrong_row_and_the_status_shows_it_until_it_is_repaired(
     status = " ".join(shop.cdc("cdc status shop").split())
     assert f"{database}.orders has wrong rows that merges changed (1): id=2 is different in v" in status
     assert f"cdc verify shop {database}.orders --repair" in status
-    shop.cdc("cdc verify shop shop.orders --repair")
+    wrong, right = (
+        json.loads(shop.cdc(f"cdc explain shop {database}.orders {key} --json"))["versions"][0]["checks"]
+        for key in (2, 1)
+    )
+    assert [(one["by"], one["note"]) for one in wrong] == [("wrong", "different: v")]
+    assert right == []  # of a merge with a wrong row nothing is said of the others
+    assert "never found equal; 1 rows wrong since" in " ".join(shop.cdc("cdc lake tables shop").split())
+    shop.cdc(f"cdc verify shop {database}.orders --repair")
+    (cut,) = json.loads(shop.cdc("cdc lake cuts shop --limit 1 --json"))
+    known = {one["table"]: one for one in cut["verified"]}
+    assert known[f"{database}.orders"]["where"] == "at"
+    assert known[f"{database}.orders"]["equal"]["position"] == cut["position"]
+    assert [one["where"] for one in known.values()].count("at") == 1
     status = " ".join(shop.cdc("cdc status shop").split())
     assert "wrong rows" not in status
     assert "rows of 2 tables that merges changed last equal the source" in status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,9 +11,17 @@ import pytest
 
 from cdc_lib.cli.batch_check import show
 from cdc_lib.cli.output import plain
+from cdc_lib.config.server import TlsConfig
 from cdc_lib.model.backfill import Period
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.status.daily_checks import daily_findings
+from cdc_lib.store.batch_checks import daily_checks
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.objects.s3 import S3Store
+from cdc_lib.verify.batches.daily import DailyVerification
 from cdc_lib.verify.batches.run import BatchVerification, Choice
 from tests.harness.capture import Capture, row_metadata
+from tests.harness.stores import options
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated, use:DeprecationWarning")  # of mysql-replication
 
@@ -145,3 +154,103 @@ def test_a_purged_binlog_is_not_comparable(mysql_server, mysql_database, tmp_pat
     capture.server.execute(f"PURGE BINARY LOGS TO '{capture.head().file}'")
     (window,) = verify(capture).windows
     assert (window.skipped, window.changes) == ("binlog purged", 0)
+
+
+def test_rows_of_xa_transactions_are_not_comparable(capture):
+    """Their rows get their place when they are committed: they are named with the reason, and the changes beside them are equal."""
+    capture.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+    capture.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+
+    def work():
+        with capture.server.connect(database=capture.database) as session, session.cursor() as sql:
+            sql.execute("XA START 'a'")
+            sql.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
+            sql.execute("XA END 'a'")
+            sql.execute("XA PREPARE 'a'")
+            sql.execute("XA COMMIT 'a'")
+        capture.execute("INSERT INTO other VALUES (1), (2)")
+
+    drain(capture, work)
+    (window,) = verify(capture).windows
+    assert (window.differing, window.changes) == (0, 4), window.differences
+    assert (window.equal, window.uncomparable) == (2, 2)
+    assert [(str(one.table), "XA transaction" in one.why) for one in window.not_comparable] == [
+        (f"{capture.database}.t", True)
+    ]
+
+
+def test_compressed_events_of_mariadb_are_not_comparable(mariadb_server, mariadb_database, tmp_path):
+    """They are named with the reason; the change beside them is compared."""
+    capture = Capture(mariadb_server, mariadb_database, tmp_path, start="latest")
+    capture.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(200))")
+
+    def work():
+        capture.execute("INSERT INTO t VALUES (1, 'x')")
+        mariadb_server.execute("SET GLOBAL log_bin_compress = ON, log_bin_compress_min_len = 10")
+        try:
+            capture.execute("INSERT INTO t VALUES (2, REPEAT('x', 150)), (3, REPEAT('y', 150))")
+        finally:
+            mariadb_server.execute("SET GLOBAL log_bin_compress = OFF, log_bin_compress_min_len = 256")
+
+    drain(capture, work)
+    (window,) = verify(capture).windows
+    assert (window.equal, window.differing, window.uncomparable) == (1, 0, 2), window.differences
+    assert ["compressed events" in one.why for one in window.not_comparable] == [True]
+
+
+def test_a_source_over_tls_and_a_store_on_s3_are_read_by_the_second_decoder_too(
+    any_server, database, tmp_path, bucket, s3_server
+):
+    """It logs in as the drain does, and reads the same files."""
+    capture = Capture(any_server, database, tmp_path, start="latest")
+    server = capture.config.server.model_copy(update={"tls": TlsConfig(verify=False)})
+    capture.config = capture.config.model_copy(update={"server": server})
+    capture.store = S3Store(bucket, "p", options(s3_server))
+    capture.pipeline = Pipeline(capture.config, capture.credentials, capture.store, ObjectCursorStore(capture.store))
+    capture.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    drain(capture, lambda: capture.execute("INSERT INTO t VALUES (1), (2)"))
+    (window,) = verify(capture).windows
+    assert (window.equal, window.differing) == (2, 0), window
+
+
+def test_windows_of_a_day_are_chosen_once_at_random_and_compared_again_only_if_they_differ(capture):
+    """Each day others, until all were compared; a falsified batch is found, and stays a finding."""
+    capture.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    for number in range(5):
+        drain(capture, lambda number=number: capture.execute(f"INSERT INTO t VALUES ({number})"))
+    today = datetime(2026, 1, 1, 3, tzinfo=UTC)
+
+    def daily(days, count=2):
+        verification = BatchVerification(capture.config, capture.credentials, capture.store, capture.pipeline.cursors)
+        return DailyVerification(verification, count, lambda: today + timedelta(days=days)).run()
+
+    first = [one.window for one in daily(0).windows]
+    assert len(first) == 2
+    assert daily(0).windows == ()
+    second = [one.window for one in daily(1).windows]
+    assert not set(first) & set(second)
+    rest = {name.split("/")[-2] for name in capture.visible() if name.endswith("manifest.json")} - {*first, *second}
+    for key in [name for name in capture.visible() if name.endswith(".parquet") and name.split("/")[-3] in rest]:
+        falsified(capture, key)
+    third = daily(2, count=10)
+    assert {one.window for one in third.windows} <= rest
+    wrong = {one.window for one in third.windows if one.differing}
+    assert wrong
+    assert {one.window for one in daily(2).windows} == wrong
+    known = daily_checks(capture.store, "shop")
+    findings = list(daily_findings("shop", known))
+    assert len(findings) == len(wrong)
+    assert all(one.level == "error" and "--window" in one.hint for one in findings)
+    assert daily(3).windows == ()
+
+
+def falsified(capture, key):
+    """Replace the values of a Parquet file."""
+    with capture.store.open_read(key) as data:
+        rows = pq.read_table(data)
+    changed = [{**row, "id": 99} for row in rows.to_pylist()]
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(changed, rows.schema), sink)
+    capture.store.delete([key])
+    with capture.store.open_write(key) as out:
+        out.write(sink.getvalue().to_pybytes())

@@ -13,6 +13,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.row_counts import RowCounts
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Verified
+from cdc_lib.status.coverage import CoveredRows
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -66,7 +67,9 @@ def test_an_asset_event_has_what_is_known_of_its_table():
         "shop", table, "lake.shop.orders", 2, at, "", NOON, 5, 1, 0, 0, 0, 0,
         clean_position=Position("binlog.000005", 9), clean_epoch=1, clean_at=NOON,
     )  # fmt: skip
-    known = CutContext("uuid:1-9", 4.56789, {(table, "lake.shop.orders"): verified})
+    covered = CoveredRows(0.98765, NOON, at, 2, overdue=False, wrong=0, skipped="")
+    key = (table, "lake.shop.orders")
+    known = CutContext("uuid:1-9", 4.56789, {key: verified}, covered={key: covered})
     events: dict[AssetAlias, Events] = defaultdict(Events)
     announce(Cut("shop", "m1", 2, at, NOON, NOON, (one,)), events, known)
     ((_, extra),) = events[changed_tables("shop")].added
@@ -83,6 +86,12 @@ def test_an_asset_event_has_what_is_known_of_its_table():
         "rows": {"c": 2, "u": 1, "d": 0, "r": 9},
         "lag_seconds": 4.568,
         "verified_to": {"epoch": 1, "position": "binlog.000005:9", "at": "2026-01-01T12:00:00+00:00"},
+        "covered": {
+            "ratio": 0.9877,
+            "oldest_at": "2026-01-01T12:00:00+00:00",
+            "epoch": 2,
+            "position": "binlog.000007:400",
+        },
         "as_of": "binlog.000006:4",
     }
 

@@ -38,8 +38,12 @@ def test_each_source_file_makes_a_dag_whose_tasks_follow_one_another(sources: Pa
 
 def test_the_page_of_dags_has_each_dag_with_its_tasks_in_order(sources: Path):
     """Its pictures are made from ``docs.OF_A_SOURCE`` and ``docs.OF_MAINTENANCE``."""
+    covered = sources / "shop.yaml"
+    covered.write_text(f"{covered.read_text()}verify: {{cover_every: 7d, daily_windows: 3}}\n")
     dags = make_dags(sources)
-    made = {kind: [task.task_id for task in dags[f"cdc_shop{kind}"].topological_sort()] for kind in KINDS}
+    kinds = sorted((*KINDS, ".cover"))
+    assert sorted(dags) == sorted((*BOTH, "cdc_shop.cover"))
+    made = {kind: [task.task_id for task in dags[f"cdc_shop{kind}"].topological_sort()] for kind in kinds}
     assert {kind: [*tasks] for kind, tasks in docs.OF_A_SOURCE.items()} == made
     for kind, tasks in docs.OF_A_SOURCE.items():
         assert {name: dags[f"cdc_shop{kind}"].get_task(name).doc_md for name in tasks} == tasks

@@ -11,11 +11,13 @@ import pytest
 
 from cdc_airflow.lineage.datasets import VerifiedTo, verified_to
 from cdc_airflow.lineage.merge import read_tables, written_tables
+from cdc_airflow.lineage.openlineage import cover_lineage
 from cdc_airflow.operators.merge import MergeOperator, parent_properties
 from cdc_lib.config import load_source
 from cdc_lib.errors import ConfigError
 from cdc_lib.merge.cut import make_cut
 from cdc_lib.merge.plan import StoredBatch
+from cdc_lib.model.coverage import Coverage, CoveredRange
 from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.model.row_counts import RowCounts
@@ -119,6 +121,14 @@ def test_the_operator_answers_the_provider(merged: SimpleNamespace):
     store = LocalStore(merged.store)
     one = compared(ORDERS.name, 2)
     store.put(layout.verified_key("shop", ORDERS.name, LAKE_TABLE), documents.dump(one))
+    position = Position("binlog.000007", 1001)
+    ranges = (
+        CoveredRange(("5",), ("5",), 5, NOON, 2, position),
+        CoveredRange(None, None, 5, datetime.now(UTC), 2, position),
+    )
+    covered = Coverage("shop", ORDERS.name, LAKE_TABLE, NOON, NOON, ranges=ranges)
+    store.put(layout.coverage_key("shop", ORDERS.name, LAKE_TABLE), documents.dump(covered))
+    merged.file.write_text(f"{merged.file.read_text()}\nverify: {{cover_every: 7d}}\n")
     operator = MergeOperator(task_id="merge", source_file=str(merged.file))
     assert operator.get_openlineage_facets_on_complete(None) is None  # skipped: it merged nothing
     operator._plan = merged.plan
@@ -135,6 +145,13 @@ def test_the_operator_answers_the_provider(merged: SimpleNamespace):
     verified = outputs["facets"]["cdc_verified"]
     assert (verified["clean"], verified["verifiedToPosition"]) == (True, "2/binlog.000007:1002")
     assert verified["verifiedToTime"] == verified["comparedAt"] == "2026-01-01T14:00:00+00:00"
+    ranges = outputs["facets"]["cdc_covered"]
+    assert [ranges[name] for name in ("ratio", "oldestTime", "oldestPosition", "wrongRows")] == [
+        0.5, NOON.isoformat(), "2/binlog.000007:1001", 0,
+    ]  # fmt: skip
+    lineage_of_cover = cover_lineage(load_source(merged.file), [covered])
+    assert [one.name for one in lineage_of_cover.inputs] == ["shop.orders", outputs["name"]]
+    assert lineage_of_cover.inputs[1].facets["cdc_covered"].oldestPosition == "2/binlog.000007:1001"
     cut = Serde.to_dict(lineage.run_facets["cdc_cut"])
     assert (cut["mergeId"], cut["position"]) == (merged.cut.merge_id, str(merged.cut.position))
     assert "lion-9" not in Serde.to_json(lineage.inputs[0]) + Serde.to_json(lineage.outputs[0])

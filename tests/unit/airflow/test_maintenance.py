@@ -25,6 +25,19 @@ def test_each_source_has_tasks_of_its_own_and_a_wrong_one_hides_no_other(sources
     assert dag.catchup is False
 
 
+def test_a_source_that_decodes_windows_again_has_a_task_for_it(sources: Path):
+    """As `verify.daily_windows` says; others have none."""
+    file = sources / "shop.yaml"
+    file.write_text(f"{file.read_text()}verify: {{daily_windows: 3}}\n")
+    added = set(make_maintenance(sources)[MAINTENANCE].task_ids) - {
+        "collect_shop",
+        "collect_stock",
+        "maintain_shop",
+        "maintain_stock",
+    }
+    assert added == {"decode_again_shop"}
+
+
 def test_without_sources_there_is_nothing_to_maintain(tmp_path: Path):
     """No empty DAG is shown."""
     assert make_maintenance(tmp_path) == {}

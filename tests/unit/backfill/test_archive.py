@@ -11,9 +11,11 @@ from cdc_lib.config.tables import TablesConfig
 from cdc_lib.errors import BatchesMissing, ConfigError, CursorMoved
 from cdc_lib.model.backfill import BackfillRequest, Period
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
+from cdc_lib.model.held_table import HeldTable
 from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import Fault, QuarantineRecord
 from cdc_lib.model.row_selection import RowSelection
+from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.layered import LayeredStore
@@ -54,6 +56,16 @@ def test_a_period_includes_only_windows_before_the_lake_cursor(source):
     assert (found.begin, found.end, found.chosen) == (Point(1, 1, 100), Point(1, 1, 300), 2)
     assert len(found.windows) == 4
     assert source.found(Period(datetime.now(UTC) + timedelta(days=2))) is None
+
+
+def test_a_table_whose_snapshot_is_read_is_left_out_and_can_be_copied(source):
+    """The lake lacks changes of it, which no later merge would bring after a backfill."""
+    lake = source.cursors.load("shop", LAKE)
+    wanted = BackfillRequest(Period(seconds(150)))
+    assert preview(source, wanted).tables == (ORDERS.name,)
+    source.cursors.swap(lake, replace(lake, held=(HeldTable(TableName("shop", "orders"), 1, at(200)),)))
+    assert preview(source, wanted).tables == ()
+    assert preview(source, replace(wanted, into="copy")).tables == (ORDERS.name,)
 
 
 def test_rows_of_a_transaction_prepared_before_the_period_are_included(source):

@@ -7,7 +7,10 @@ import json
 import struct
 from decimal import Decimal
 
+import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from cdc_lib.binlog.types.codec import ValueFault
 from cdc_lib.binlog.types.decimal import packed_size
@@ -35,6 +38,31 @@ def test_texts_of_decimals_are_read_exactly():
     assert decode(kind, text.encode(), None, from_text=True) == [Decimal(text), None]
     with pytest.raises(ValueFault):
         decode(kind, b"1e5", from_text=True)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+@example([5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -0.0, 9007199254740993.0])
+def test_texts_of_doubles_are_read_to_the_last_bit(values):
+    """As the server prints them, ``1e308`` for Python's ``1e+308``, with and without ZEROFILL; NULL stays NULL."""
+    cells = [None if value is None else repr(value).replace("e+", "e").encode() for value in values]
+    filled = [cell if cell is None or cell.startswith(b"-") else cell.rjust(30, b"0") for cell in cells]
+    for texts in (cells, filled):
+        found = decode(SourceType("double"), *texts, from_text=True)
+        assert [_bits(value) for value in found] == [_bits(value) for value in values]
+
+
+def test_texts_of_floats_are_those_of_doubles():
+    """Rounding a text to 32 bits directly could give another neighbour than rounding the double; what is no number is a fault."""
+    text = b"1.00000017881393432617187499"  # rounds to a double that lies half way between two floats
+    [found] = decode(SourceType("float"), text, from_text=True)
+    assert found == float(np.float32(float(text)))
+    with pytest.raises(ValueError, match="1_0"):
+        decode(SourceType("float"), b"1_0", from_text=True)
+
+
+def _bits(value):
+    return None if value is None else struct.pack("<d", value)
 
 
 @pytest.mark.parametrize("day", ["0001-01-01", "1600-02-29", "1900-03-01", "1970-01-01", "2000-02-29", "9999-12-31"])

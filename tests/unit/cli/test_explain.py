@@ -7,12 +7,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.lake_table import Marker
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema import SourceType
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.verify import Report, TableReport
+from cdc_lib.read import Lake
+from cdc_lib.store.after_merge import keep_after_merge
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.open import open_store
+from cdc_lib.store.verified import keep
 from tests.harness.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, at, table
 from tests.harness.small_lake import row
 
@@ -51,7 +58,7 @@ def test_each_version_names_its_event_window_cut_and_snapshot(cdc, people):
     assert newest == {
         "op": "u", "committed": "2026-01-01T00:04:10+00:00", "changed": ["name"], "epoch": 1, "position": "binlog.000001:250", "gtid": None,
         "window": "000001-000001.000000000200-000001.000000000300", "merge": second.merge_id, "merged_at": "2026-01-31T13:00:00+00:00",
-        "lake_snapshot": second.tables[0].lake_snapshot,
+        "lake_snapshot": second.tables[0].lake_snapshot, "checks": [],
     }  # fmt: skip
     for one, window in (
         (middle, "000001.000000000100-000001.000000000200"),
@@ -80,3 +87,35 @@ def test_a_change_after_the_last_cut_has_none(cdc, lake, people):
     assert (read["position"], read["window"], read["merge"]) == ("binlog.000001:300", "", "")
     result = cdc("explain", "shop", "shop.people", "de", 9)
     assert (result.exit_code, "no version is known" in result.stdout) == (1, True)
+
+
+def test_each_version_names_the_comparisons_that_covered_it(cdc, lake, people):
+    """Of the whole table while it was the row's version, and of the rows of its merge."""
+    store, (first, second) = open_store(lake.config.store), people
+    assert "by no comparison that is stored" in cdc("explain", "shop", "shop.people", "de", 1).stdout
+    name, to = TableName("shop", "people"), first.tables[0].lake_table
+    for position in (at(200), at(240)):
+        compared = TableReport(name, to, source_rows=3, position=position)
+        keep(store, Report("shop", 1, position, "", NOON, NOON, (compared,)))
+    rows = ChangedRows(name, to, second.merge_id, 1, second.position, "", NOON, changes=9, compared=4, sampled=True)
+    keep_after_merge(store, AfterMerge("shop", second.merge_id, NOON, "", (rows,)))
+    newest, middle, oldest = json.loads(cdc("explain", "shop", "shop.people", "de", 1, "--json").stdout)["versions"]
+    assert [(one["by"], one["position"], one["note"]) for one in newest["checks"]] == [
+        ("sample", "binlog.000001:300", "4 rows were compared")
+    ]
+    assert [(one["by"], one["position"]) for one in middle["checks"]] == [
+        ("verify", "binlog.000001:200"),
+        ("verify", "binlog.000001:240"),
+    ]
+    assert oldest["checks"] == []
+    shown = cdc("explain", "shop", "shop.people", "de", 1).stdout
+    assert "equal: the whole table was compared, at binlog.000001:200, 2026-01-31 12:00:00 UTC" in shown
+
+    with Lake.open(lake.config, store=store) as opened:
+        (of_first,), (of_second,) = (opened.at(one).verified["shop.people"] for one in people)
+        assert (of_first.where, of_first.equal.position, of_first.changed_rows) == ("at", at(200), None)
+        assert (of_second.where, of_second.equal.position) == ("before", at(240))
+        assert of_second.changed_rows.compared == 4
+        assert opened.cut("latest").cut == second
+    with Lake.open(lake.config) as opened, pytest.raises(ConfigError, match="the lake was opened without it"):
+        assert opened.at(first).verified

@@ -15,8 +15,10 @@ from cdc_lib.lake.catalog import open_catalog
 from cdc_lib.model.lake_table import KEY_PROPERTY, MODE_PROPERTY
 from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.model.table_name import TableName
+from cdc_lib.model.verify import Report, TableReport
 from cdc_lib.store.cuts import publish
 from cdc_lib.store.objects.local import LocalStore
+from cdc_lib.store.verified import keep
 from tests.harness.batches import at
 
 AT = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
@@ -71,8 +73,11 @@ def test_only_the_cuts_that_are_shown_are_read(cdc, cuts):
     assert cdc("lake", "cuts", "shop").exit_code == 1
 
 
-def test_lake_tables_are_listed_with_mode_key_and_rows(cdc, lake):
-    """A table that the catalog does not have is listed as missing."""
+def test_lake_tables_are_listed_with_mode_key_and_rows(cdc, lake, cuts):
+    """And with the last comparison without drift. A table that the catalog does not have is listed as missing."""
+    name, to = TableName("shop", "orders"), "lake.shop.orders"
+    compared = TableReport(name, to, source_rows=3, position=at(300))
+    keep(cuts, Report("shop", 1, at(300), "a:1-5", AT, AT, (compared,)))
     orders, notes = sorted(json.loads(cdc("lake", "tables", "shop", "--json").stdout), key=lambda one: -len(one["key"]))
     assert orders == {
         "lake_table": "lake.shop.orders",
@@ -80,11 +85,43 @@ def test_lake_tables_are_listed_with_mode_key_and_rows(cdc, lake):
         "mode": "mirror",
         "key": ["id"],
         "rows": 3,
+        "files": 1,
+        "waits_for": "",
+        "verified": [
+            {
+                "table": "shop.orders",
+                "lake_table": "lake.shop.orders",
+                "equal": {
+                    "epoch": 1,
+                    "position": {"file": "binlog.000001", "offset": 300},
+                    "gtid_set": "a:1-5",
+                    "at": "2026-11-21T06:00:00+00:00",
+                    "in_flight": 0,
+                },
+                "where": "at",
+                "changed_rows": None,
+                "wrong": 0,
+            }
+        ],
     }
     assert (notes["lake_table"], notes["mode"], notes["rows"]) == ("lake.shop.notes", "missing", None)
     shown = cdc("lake", "tables", "shop").stdout
-    for part in ("lake.shop.orders", "mirror", "missing", "?"):
+    for part in ("lake.shop.orders", "mirror", "missing", "?", "never found equal"):
         assert part in shown
+    listed = json.loads(cdc("lake", "cuts", "shop", "--json").stdout)
+    assert [[one["where"] for one in each["verified"]] for each in listed] == [["after", ""], ["after", ""], ["at", ""]]
+    assert "1 at" in cdc("lake", "cuts", "shop").stdout
+
+
+def test_what_waits_for_maintenance_is_listed(cdc, lake, sources):
+    """Small files above the limit, and a layout of the source file that the table does not have."""
+    for number in range(10, 15):
+        lake.append(pa.table({"id": [number], "name": ["x"]}, schema=lake.schema().as_arrow()))
+    with (sources / "shop.yaml").open("a") as file:
+        file.write("layouts: [{tables: shop.orders, sort_by: [NAME]}]\n")
+    found = {one["lake_table"]: one for one in json.loads(cdc("lake", "tables", "shop", "--json").stdout)}
+    assert found["lake.shop.orders"]["waits_for"] == "another layout, 5 small files"
+    assert found["lake.shop.notes"]["waits_for"] == ""
 
 
 def test_a_lake_table_that_was_never_written_to_has_no_rows(cdc, lake):

@@ -32,7 +32,7 @@ def known():
     full = SourceFigures(
         "shop", 1.0, 1, 1.0, 1, 1, 1, 1, 1.0, 1.0, 1, 1, 1.0, 1.0, MergeTotals(1, 1, 1, 1.0), 1.0, 1.0,
         (("drain", 2),), (TableFigures(TABLE, 1.0, quarantined=True),),
-        (LakeTableFigures(TABLE, "lake.shop.orders", RowCounts(1, 1, 1, 1), 1, 1.0, 1),),
+        (LakeTableFigures(TABLE, "lake.shop.orders", RowCounts(1, 1, 1, 1), 1, 1.0, 1, 1.0, 1.0, 1),), 1.0,
     )  # fmt: skip
     families = text_string_to_metric_families(Exposition([full]).text())
     return labels_of((one.name, one.labels) for family in families for one in family.samples)
@@ -71,7 +71,8 @@ HEALTHY = SourceFigures(
     retention_left_seconds=7 * 86400.0, server_seen_seconds=30.0, quarantined=0, stopped=0, cut_age_seconds=60.0,
     merge_seconds=9.0, merged=MergeTotals(1, 1, 1, 1.0), drain_seconds=2.0, verify_interval_seconds=86400.0,
     tables=(TableFigures(TABLE, 20.0, quarantined=False),),
-    lake_tables=(LakeTableFigures(TABLE, "lake.shop.orders", RowCounts(1, 1, 1, 1), 1, 3600.0, 0),),
+    lake_tables=(LakeTableFigures(TABLE, "lake.shop.orders", RowCounts(1, 1, 1, 1), 1, 3600.0, 0, 1.0, 3 * 86400.0, 0),),
+    cover_period_seconds=7 * 86400.0,
 )  # fmt: skip
 OTHER = replace(HEALTHY, source="other")
 
@@ -101,6 +102,8 @@ ILL = {
     "CdcVerifyOverdue": with_lake_table(verified_age_seconds=3 * 86400.0),
     "CdcNeverVerified": with_lake_table(verified_age_seconds=None),
     "CdcVerifyFoundDrift": with_lake_table(drift_rows=3),
+    "CdcCoverageOverdue": with_lake_table(covered_ratio=0.9, covered_age_seconds=8 * 86400.0),
+    "CdcCoverageFoundWrongRows": with_lake_table(covered_wrong_rows=2),
     "CdcCutOld": with_source(cut_age_seconds=2000.0, lag_seconds=1000.0),
 }
 """For each rule, a scrape in which the source ``shop`` is in the state that it is about, and ``other`` is healthy."""

@@ -53,6 +53,17 @@ def test_a_lake_in_s3_uses_the_settings_of_the_store(monkeypatch):
     }
 
 
+def test_a_lake_whose_place_only_a_rest_catalog_knows_uses_the_settings_of_the_store():
+    """As in a merge: not if the source file asks the catalog for keys."""
+    lake = {"type": "rest", "uri": "http://catalog", "warehouse": "shop"}
+    given = catalog_properties(
+        source({**lake, "properties": {"client.region": "lake's"}}, endpoint_url="http://s3:1", region="r")
+    )
+    assert (given["s3.endpoint"], given["s3.region"]) == ("http://s3:1", "lake's")
+    asks = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
+    assert catalog_properties(source({**lake, "properties": asks}, endpoint_url="http://s3:1")) == {**lake, **asks}
+
+
 def test_a_lake_in_a_folder_needs_no_keys():
     """Even if the batches are in S3."""
     config = source({"type": "hive", "uri": "thrift://h", "warehouse": "file:///lake"}, endpoint_url="http://s3:1")

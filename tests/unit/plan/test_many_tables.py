@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.merge.planner import in_order
+from cdc_lib.merge.held import next_merge
 from cdc_lib.model.by_table import table_by_table
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.manifest import Manifest, SnapshotChunk
@@ -215,6 +215,6 @@ def test_a_merge_looks_at_the_records_of_each_table_alone():
         for number in range(MANY)
     )
     tasks = [task(number, chunks=1, complete=True) for number in range(MANY)]
-    chunks, _ = in_order(cursor(quarantine=records), cursor(LAKE), tasks, ())
-    assert len(chunks) == MANY
+    found = next_merge(cursor(quarantine=records), cursor(LAKE), tasks, (), ())
+    assert len(found.chunks) == MANY
     assert CountedRecord.asked <= 4 * MANY

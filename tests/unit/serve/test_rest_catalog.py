@@ -11,8 +11,9 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, RESTErr
 
 from cdc_lib.config import load_source
 from cdc_lib.serve.app import make_app
-from cdc_lib.serve.catalog import CutCatalog
+from cdc_lib.serve.catalog import CutCatalog, storage_settings
 from cdc_lib.store.objects.open import open_store
+from tests.harness.lake import lake_config
 from tests.harness.rest_catalog import serving
 from tests.harness.servers.process import free_port
 from tests.harness.small_lake import SmallLake, row
@@ -142,3 +143,25 @@ def test_an_expired_snapshot_is_an_error_that_says_what_to_do(lake, client):
     ).commit()
     with pytest.raises(RESTError, match=r"does not exist any more.*choose a later cut"):
         client.load_table((f"{GTID}:5", "shop", "orders"))
+
+
+def test_a_client_is_told_where_the_lake_is_and_no_keys(tmp_path):
+    """The place is that of the store, unless the lake has its own; other properties may be secrets."""
+    store = {"url": "s3://bucket/batches", "endpoint_url": "http://store:1", "region": "here"}
+    of_store = {
+        "s3.endpoint": "http://store:1",
+        "client.region": "here",
+        "s3.region": "here",
+        "s3.path-style-access": "true",
+    }
+    own = {"s3.endpoint": "http://lake:1", "client.region": "there"}
+    secrets = {"s3.secret-access-key": "secret", "credential": "secret"}
+    asks = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
+
+    def told(warehouse, **properties):
+        lake = {"type": "rest", "uri": "http://catalog", "warehouse": warehouse, "properties": properties}
+        return storage_settings(lake_config(tmp_path, store=store, lake=lake))
+
+    assert told("shop", **secrets) == told("s3://bucket/lake") == of_store
+    assert told("shop", **own) == {**of_store, **own, "s3.region": "there"}
+    assert told("shop", **asks) == told("file:///lake") == {}

@@ -28,10 +28,11 @@ def test_java_errors_are_translated_to_the_error_tree(text, kind):
     assert error.context["table"] == "shop.orders"
 
 
-def test_missing_keys_of_executors_have_a_hint():
+@pytest.mark.parametrize(("missing", "hint"), [("credentials", "store.access_key_env"), ("region", "store.region")])
+def test_missing_settings_of_executors_have_a_hint(missing, hint):
     """A retry does not help."""
-    text = "SdkClientException: Unable to load credentials from any of the providers in the chain"
-    assert "store.access_key_env" in fault_of(AnalysisException(text), "merge", "shop.orders").hint
+    text = f"SdkClientException: Unable to load {missing} from any of the providers in the chain"
+    assert hint in fault_of(AnalysisException(text), "merge", "shop.orders").hint
 
 
 def test_failures_of_several_tables_are_retryable_only_if_all_are():

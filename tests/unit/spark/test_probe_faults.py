@@ -19,6 +19,7 @@ LOST = (
     [
         ("javax.net.ssl.SSLHandshakeException: PKIX path building failed", "certificate of the server is not trusted", "store.ca"),
         ("software.amazon.awssdk.core.exception.SdkClientException: Unable to load credentials from any of the providers", "no keys for S3", "store.access_key_env"),
+        ("SdkClientException: Unable to load region from any of the providers in the chain", "no region for S3", "client.region"),
         ("S3Exception: The AWS Access Key Id you provided does not exist (InvalidAccessKeyId)", "does not accept the key", "lake.properties"),
         ("NoSuchBucketException: The specified bucket does not exist (Service: S3, Status Code: 404)", "no such bucket", "lake.warehouse"),
         ("S3Exception: Access Denied (Service: S3, Status Code: 403)", "lacks a right", "s3:GetObject"),

@@ -129,6 +129,27 @@ def test_a_lake_on_s3_uses_the_stores_settings_and_properties_override_them(tmp_
     assert settings["spark.sql.catalog.lake.client.region"] == "us-west-2"
 
 
+def test_a_rest_catalog_that_alone_knows_the_place_gets_what_the_file_says_of_the_store(tmp_path):
+    """And no FileIO, which Iceberg chooses by the address of a file; nothing if the catalog is asked for keys."""
+    lake = {"type": "rest", "uri": "http://rest", "warehouse": "shop"}
+    root = "spark.sql.catalog.lake."
+    fixed = {root.rstrip("."), *(f"{root}{name}" for name in ("type", "uri", "warehouse", "cache-enabled"))}
+
+    def given(store, **more):
+        settings = catalog_settings(lake_config(tmp_path, store=store, lake={**lake, **more}))
+        return {name.removeprefix(root): value for name, value in settings.items() if name not in fixed}
+
+    keys = {"s3.access-key-id": "the access key", "s3.secret-access-key": "the secret key"}
+    server = {"s3.endpoint": S3["endpoint_url"], "s3.path-style-access": "true"}
+    assert given(S3) == {"client.region": "eu-central-1", **server, **keys}
+    asks = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
+    assert given(S3, properties=asks) == asks
+    amazon = {name: value for name, value in S3.items() if name not in ("endpoint_url", "region")}
+    assert given(amazon) == keys  # the catalog may know the region
+    jars = spark_settings(lake_config(tmp_path, lake=lake))["spark.driver.extraClassPath"]
+    assert jars.endswith("/s3.jar")
+
+
 def test_batches_on_s3_are_read_with_the_stores_settings(tmp_path):
     """A local store needs none."""
     settings = hadoop_settings(lake_config(tmp_path, store=S3).store)

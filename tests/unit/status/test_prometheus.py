@@ -33,7 +33,8 @@ FULL = SourceFigures(
     verify_interval_seconds=86400.0,
     retries=(("drain", 3), ("merge", 0)),
     tables=(TableFigures(HOSTILE, 3.5, quarantined=True),),
-    lake_tables=(LakeTableFigures(HOSTILE, f"lake.{HOSTILE}", RowCounts(4, 3, 2, 1), 99, 10.0, 0),),
+    lake_tables=(LakeTableFigures(HOSTILE, f"lake.{HOSTILE}", RowCounts(4, 3, 2, 1), 99, 10.0, 0, 0.5, 60.0, 0),),
+    cover_period_seconds=604800.0,
 )
 
 

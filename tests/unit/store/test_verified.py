@@ -28,3 +28,18 @@ def test_the_last_comparison_and_the_last_one_without_drift_are_kept(tmp_path):
     (found,) = last_verified(store, "shop")
     assert (found.clean, found.position.offset, found.at) == (False, 300, AT + timedelta(days=2))
     assert (found.clean_position, found.clean_at) == (Position("binlog.000001", 200), AT + timedelta(days=1))
+
+
+def test_comparisons_without_drift_stay_known(tmp_path, monkeypatch):
+    """So that an older cut knows its own; the oldest ones go."""
+    monkeypatch.setattr("cdc_lib.store.verified.KEPT_CHECKS", 3)
+    store = LocalStore(tmp_path)
+    for day in range(6):
+        keep(store, report(day, 100 + day, **({"missing": 1} if day in (2, 5) else {"in_flight": day})))
+    (found,) = last_verified(store, "shop")
+    assert [(one.position.offset, one.in_flight, one.gtid_set) for one in found.known_clean] == [
+        (101, 1, "a:1-5"),
+        (103, 3, "a:1-5"),
+        (104, 4, "a:1-5"),
+    ]
+    assert found.clean_position == found.known_clean[-1].position

@@ -1,0 +1,185 @@
+"""The lake's side of a range of keys: its rows with their hashes, as of the snapshot of a cut, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.lake.catalog import translate_errors
+from cdc_lib.model.coverage import Key
+from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET
+from cdc_lib.model.position import Point
+from cdc_lib.read.bounds import Bound
+from cdc_lib.read.key_rows import Rows
+from cdc_lib.read.keys import NoSuchKey, OrderValue, order_value
+from cdc_lib.read.lookup import Hit
+from cdc_lib.read.snapshot import PinnedSnapshot, shown
+from cdc_lib.verify.canonical_text import NULL, Cell
+from cdc_lib.verify.changed.cell_text import length_of, row_text, texts_of
+from cdc_lib.verify.changed.lake_rows import OpenedTable
+from cdc_lib.verify.checksums import ListedRow
+from cdc_lib.verify.comparability import Subject
+from cdc_lib.verify.key_values import key_columns
+
+
+def listed_between(opened: OpenedTable, subject: Subject, after: Key | None, end: Key | None) -> list[ListedRow]:
+    """Return the lake's rows whose keys are after a key, up to another one, in the lake's order of keys.
+
+    Texts are in the order of their UTF-8 bytes there, which is not that of every collation: rows may then be in another range than
+    at the source. They are looked up by key before anything is said of them, and the ranges of both sides tile all keys.
+
+    Args:
+        opened: the lake table.
+        subject: what is compared.
+        after: canonical texts of the key before the rows; None is no bound.
+        end: canonical texts of the last key; None is no bound.
+
+    Raises:
+        StoreError: a file cannot be read.
+        ConfigError: the lake table cannot have one of the bounds as a key.
+    """
+    snapshot = opened.snapshot
+    names = {name.lower(): name for name in snapshot.columns.names}
+    wanted = [names[cell.column.name.lower()] for cell in subject.cells]
+    columns = snapshot.columns.choose([*wanted, EPOCH, BINLOG, OFFSET])
+    bounds = _KeyBounds(snapshot, subject, after, end)
+    listed: list[ListedRow] = []
+    with translate_errors(subject.schema.name):
+        for group, rows in bounds.hits():
+            listed += _rows(subject, snapshot.read(group, rows, columns), wanted)
+    return listed
+
+
+def _rows(subject: Subject, table: pa.Table, wanted: Sequence[str]) -> Iterator[ListedRow]:
+    texts = [texts_of(cell, table.column(name)) for cell, name in zip(subject.cells, wanted, strict=True)]
+    own = [next(i for i, cell in enumerate(subject.cells) if cell is key) for key in subject.keys]
+    before = subject.kept_before
+    written = zip(*(table.column(name).to_pylist() for name in (EPOCH, BINLOG, OFFSET)), strict=True)
+    for cells, place in zip(zip(*texts, strict=True), written, strict=True):
+        if before is not None and Point(*place) < before:
+            continue
+        key = tuple(cells[i] or "" for i in own)
+        yield ListedRow(row_text(subject.keys, key), hash_of(subject.cells, cells), 1, key)
+
+
+def hash_of(cells: Sequence[Cell], texts: Sequence[str | None]) -> int:
+    """Return the hash of a row, as ``Subject.source_hash`` has it at the source.
+
+    Args:
+        cells: of the compared columns.
+        texts: of the row, by cell.
+    """
+    parts = []
+    for cell, text in zip(cells, texts, strict=True):
+        if text is not None:
+            parts.append(text)
+        elif not cell.source_length:
+            parts.append(NULL)
+    parts += [
+        NULL if text is None else length_of(cell, text)
+        for cell, text in zip(cells, texts, strict=True)
+        if cell.source_length
+    ]
+    return crc32(b"%d" % crc32("#".join(parts).encode()))
+
+
+class _KeyBounds:
+    """Finds the rows of a range of keys.
+
+    Args:
+        snapshot: of the lake table.
+        subject: what is compared.
+        after: canonical texts of the key before the rows; None is no bound.
+        end: canonical texts of the last key; None is no bound.
+    """
+
+    def __init__(self, snapshot: PinnedSnapshot, subject: Subject, after: Key | None, end: Key | None) -> None:
+        self._snapshot = snapshot
+        self._columns = snapshot.key.columns
+        added = len(subject.constants)
+        values = [
+            pa.scalar(value).cast(of.type) for value, of in zip(subject.constants.values(), self._columns, strict=False)
+        ]
+        self._constants = values
+        self._after = None if after is None else self._values(subject, after, added)
+        self._end = None if end is None else self._values(subject, end, added)
+
+    def hits(self) -> Iterator[Hit]:
+        """Yield the row groups that have rows of the range, and the rows that the table's mode shows."""
+        snapshot = self._snapshot
+        for file in snapshot.files:
+            if not self._may_have(snapshot.file_bounds(file)):
+                continue
+            for group, bounds in snapshot.row_groups(file):
+                if not self._may_have(bounds):
+                    continue
+                keys = snapshot.key_rows(group)
+                live = snapshot.live(group, shown(snapshot.mode, keys, self._within(keys.keys), everything=False))
+                if len(live):
+                    yield group, live
+
+    def _values(self, subject: Subject, key: Key, added: int) -> list[pa.Scalar]:
+        try:
+            own = key_columns(subject.keys, [key])
+            return [column[0].cast(of.type) for column, of in zip(own.columns, self._columns[added:], strict=True)]
+        except (pa.ArrowException, ValueError) as error:
+            raise ConfigError(
+                f"the lake table cannot have the key {', '.join(key)}, with which a range ends: {error}",
+                hint="cdc verify compares the table as a whole.",
+                table=subject.schema.name,
+            ) from error
+
+    def _may_have(self, bounds: Sequence[Bound]) -> bool:
+        """Whether the first of the source's own key columns may be within the range, and the constants are there."""
+        constants = len(self._constants)
+        if not all(
+            one.may_have(self._order(n, value))
+            for n, (one, value) in enumerate(zip(bounds, self._constants, strict=False))
+        ):
+            return False
+        first = bounds[constants]
+        if first.nulls:
+            return True
+        if self._after is not None and _less(first.upper, self._order(constants, self._after[0])):
+            return False
+        return self._end is None or not _less(self._order(constants, self._end[0]), first.lower)
+
+    def _order(self, number: int, value: pa.Scalar) -> OrderValue:
+        try:
+            return order_value(self._columns[number].type, value.as_py())
+        except NoSuchKey as error:
+            raise AssertionError(value) from error
+
+    def _within(self, keys: Sequence[pa.Array]) -> Rows:
+        found = np.ones(len(keys[0]), np.bool_)
+        for array, value in zip(keys, self._constants, strict=False):
+            found &= _plain(pc.equal(array, value))
+        own = keys[len(self._constants) :]
+        if self._after is not None:
+            found &= _greater(own, self._after)
+        if self._end is not None:
+            found &= ~_greater(own, self._end)
+        return np.flatnonzero(found)
+
+
+def _less(one: OrderValue, other: OrderValue) -> bool:
+    """Whether a bound is certainly less than another one; None is unknown."""
+    return one is not None and other is not None and one < other  # type: ignore[operator]
+
+
+def _greater(arrays: Sequence[pa.Array], values: Sequence[pa.Scalar]) -> np.ndarray:
+    """Return where a key is after another one, column by column; null is before every value."""
+    found = np.zeros(len(arrays[0]), np.bool_)
+    for array, value in zip(reversed(arrays), reversed(values), strict=True):
+        found = _plain(pc.greater(array, value)) | (_plain(pc.equal(array, value)) & found)
+    return found
+
+
+def _plain(mask: pa.Array) -> np.ndarray:
+    plain: np.ndarray = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
+    return plain

@@ -1,0 +1,208 @@
+"""Compares the key ranges that are due with the source, table by table, and keeps which ones were compared. Without Spark.
+
+    ranges that are due ─▶ checksums, both sides ─▶ rows of unequal ranges ─▶ looks ─▶ ``coverage/<table>/<lake table>.json``
+
+Nothing but these documents is written, each after its comparison and only if no other task has written it meanwhile: a kill at any
+point loses at most one comparison. The source is read in one read-only session, the lake as of the last cut.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from cdc_lib.config import Credentials, SourceConfig, StoreKeys
+from cdc_lib.config.patterns import matches
+from cdc_lib.errors import CdcError, ConfigError, ServerChanged, SourceError, StoreUnavailable
+from cdc_lib.lake.catalog import open_catalog, translate_errors
+from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
+from cdc_lib.model.coverage import Coverage
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.merge_plan import Cut, TableCut
+from cdc_lib.mysql.connection import Session
+from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.read_only_session import reading
+from cdc_lib.mysql.server_facts import ServerFacts, read_facts
+from cdc_lib.plan.start import address_of
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.store.coverage import coverage_of
+from cdc_lib.store.cursors import required_cursor
+from cdc_lib.store.cuts import last_cut
+from cdc_lib.verify.changed.lake_rows import LakeRows, OpenedTable
+from cdc_lib.verify.comparability import Subject
+from cdc_lib.verify.coverage.hours import Hours
+from cdc_lib.verify.coverage.schedule import Cadence, accrued, next_unit
+from cdc_lib.verify.coverage.table import UNIT_CHUNKS, CoveredTable, TableCoverage, why_not_by_ranges
+from cdc_lib.verify.subjects import skipped_now, subject_at
+
+PATIENCE_SECONDS = 600.0
+"""Read timeout of one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageRun:
+    """Compares what is due of one source.
+
+    Args:
+        config: the source, with ``verify.cover_every``.
+        credentials: its log-in.
+        store: holds cuts, and gets the results.
+        cursors: the cursor store.
+        keys: of the store's S3 account, which the lake may be in; those of the environment without.
+        now: returns the time (UTC).
+        sleep: waits for some seconds.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    store: ObjectStore
+    cursors: CursorStore
+    keys: StoreKeys | None = None
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    sleep: Callable[[float], None] = time.sleep
+
+    def run(self, patterns: Sequence[str] = ()) -> list[TableCoverage]:
+        """Compare the ranges that are due.
+
+        Args:
+            patterns: of tables; ``verify.tables`` if empty.
+
+        Returns:
+            What was done with each table of which something was due; nothing outside of ``verify.cover_hours``, or before the first cut.
+
+        Raises:
+            ConfigError: ``verify.cover_every`` is not set.
+            CursorMoved: the source has no cursor.
+            ServerChanged: another server answers.
+            SourceError: the source cannot be read.
+            StoreError: the catalog cannot be opened.
+        """
+        began, cadence = self.now(), cadence_of(self.config)
+        cut = last_cut(self.store, self.config.source)
+        if cut is None or not cadence.hours.contains(began):
+            return []
+        due = list(self._due(cut, patterns, began, cadence))
+        if not due:
+            return []
+        drain = required_cursor(self.cursors, self.config.source, DRAIN)
+        lake = required_cursor(self.cursors, self.config.source, LAKE)
+        config = self.config.at(*address_of(self.config, drain))
+        with translate_errors(config.source):
+            lake_rows = LakeRows(open_catalog(config, self.keys), config.source)
+        try:
+            with reading(config.server, self.credentials, PATIENCE_SECONDS) as connection:
+                facts = read_facts(connection, config.server)
+                if not facts.identity.is_same_server(drain.identity):
+                    raise ServerChanged(
+                        f"the cursor belongs to {drain.identity}, but {facts.identity} answers",
+                        hint="The next plan follows the failover, or reports why it cannot.",
+                        source=config.source,
+                    )
+                one = _Session(self, connection, facts, lake_rows, cut, drain, lake)
+                return [one.covered(*table, began=began, cadence=cadence) for table in due]
+        finally:
+            lake_rows.catalog.close()
+
+    def _due(
+        self, cut: Cut, patterns: Sequence[str], began: datetime, cadence: Cadence
+    ) -> Iterator[tuple[LakeMerge, RoutedTable, TableCut, Coverage | None]]:
+        """Yield the tables of which something is to be compared, with what is known of them."""
+        there = {(one.table, one.lake_table): one for one in cut.tables if one.dropped is None}
+        unit_rows = UNIT_CHUNKS * self.config.verify.chunk_rows
+
+        def is_due(known: Coverage) -> bool:
+            return next_unit(accrued(known, began, cadence), began, cadence, unit_rows) is not None
+
+        for lake in lake_merges(self.config, sorted({table for table, _ in there})):
+            for routed in lake.routed_tables:
+                one = there.get((routed.table, str(lake.name)))
+                if one is None or not self._names(routed, patterns):
+                    continue
+                known = coverage_of(self.store, self.config.source, one.table, one.lake_table)
+                if known is None or known.skipped or known.open_rows or known.wrong or is_due(known):
+                    yield lake, routed, one, known
+
+    def _names(self, routed: RoutedTable, patterns: Sequence[str]) -> bool:
+        if patterns:
+            return any(matches(pattern, *routed.table.pair) for pattern in patterns)
+        return self.config.verify.names(*routed.table.pair)
+
+
+def cadence_of(config: SourceConfig) -> Cadence:
+    """Return how often the ranges of a source are compared.
+
+    Raises:
+        ConfigError: ``verify.cover_every`` is not set.
+    """
+    settings = config.verify
+    if settings.cover_every is None:
+        raise ConfigError(
+            "the source file does not say how often key ranges are compared",
+            hint="verify.cover_every: 7d in the source file.",
+            source=config.source,
+        )
+    return Cadence(settings.cover_every, settings.cover_gap, Hours.of(settings.cover_hours))
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """Compares tables over one session."""
+
+    run: CoverageRun
+    connection: Session
+    facts: ServerFacts
+    lake_rows: LakeRows
+    cut: Cut
+    drain: Cursor
+    lake: Cursor
+
+    def covered(
+        self,
+        lake: LakeMerge,
+        routed: RoutedTable,
+        cut: TableCut,
+        known: Coverage | None,
+        *,
+        began: datetime,
+        cadence: Cadence,
+    ) -> TableCoverage:
+        """Compare what is due of one table, or keep why that cannot be done.
+
+        Raises:
+            SourceError: the source cannot be read.
+            StoreUnavailable: the store does not answer.
+        """
+        config = self.run.config
+        empty = Coverage(config.source, cut.table, cut.lake_table, began, began)
+        table = CoveredTable(
+            config, self.run.store, self.connection, self.facts, self.drain.epoch, self.cut, cadence, began,
+            self.run.now, self.run.sleep,
+        )  # fmt: skip
+        try:
+            subject, opened = self._subject(lake, routed, cut)
+            if isinstance(subject, Subject) and opened is not None:
+                return table.compared(subject, opened, known or empty, known)
+            why = str(subject)
+        except (SourceError, StoreUnavailable):
+            raise
+        except CdcError as error:
+            return TableCoverage(cut.table, cut.lake_table, known or empty, failed=error.message)
+        skipped = replace(known or empty, ran_at=began, skipped=why)
+        if known is None or known.skipped != why:
+            table.keep(known, skipped)
+        return TableCoverage(cut.table, cut.lake_table, skipped)
+
+    def _subject(self, lake: LakeMerge, routed: RoutedTable, cut: TableCut) -> tuple[Subject | str, OpenedTable | None]:
+        config = self.run.config
+        if why := skipped_now(config, self.drain, self.lake, lake, routed):
+            return why, None
+        if cut.as_of is not None:
+            return "it is quarantined, or released and not in the lake again yet; see cdc status", None
+        opened = self.lake_rows.open(lake.name, cut.table, cut.lake_snapshot, routed=routed.target.routed)
+        reader = InformationSchema(self.connection)
+        subject = subject_at(config, self.run.credentials, reader, lake, routed, lambda: opened.state)
+        if isinstance(subject, Subject):
+            return why_not_by_ranges(subject) or subject.as_in(opened.state), opened
+        return subject, None

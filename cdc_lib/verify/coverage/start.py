@@ -1,0 +1,78 @@
+"""The rolling comparison, as tasks and commands call it: the reading client is imported only when it runs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterable, Iterator, Sequence
+
+from cdc_lib.config import Credentials, SourceConfig, StoreKeys
+from cdc_lib.errors import ConfigError
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.verify.coverage.table import TableCoverage
+
+SHOWN_ROWS = 10
+"""Wrong rows of one table that are named; the document has more."""
+
+
+def compare_due_ranges(
+    config: SourceConfig,
+    credentials: Credentials,
+    store: ObjectStore,
+    cursors: CursorStore,
+    patterns: Sequence[str] = (),
+    keys: StoreKeys | None = None,
+) -> list[TableCoverage]:
+    """Compare the key ranges that are due, as ``verify.cover_every`` says, and keep what was found.
+
+    Args:
+        config: the source.
+        credentials: its log-in.
+        store: holds cuts, and gets the results.
+        cursors: the cursor store.
+        patterns: of tables; ``verify.tables`` if empty.
+        keys: of the store's S3 account; those of the environment without.
+
+    Returns:
+        What was done, for each table of which something was due.
+
+    Raises:
+        ConfigError: ``verify.cover_every`` is not set, or pyiceberg is not installed.
+        CdcError: see :meth:`cdc_lib.verify.coverage.run.CoverageRun.run`.
+    """
+    if importlib.util.find_spec("pyiceberg") is None:
+        raise ConfigError(
+            "comparing key ranges needs pyiceberg, which is not installed",
+            hint='pip install "lakecdc[read]", or verify.cover_every: null',
+            source=config.source,
+        )
+    run = importlib.import_module("cdc_lib.verify.coverage.run")
+    found: list[TableCoverage] = run.CoverageRun(config, credentials, store, cursors, keys).run(patterns)
+    return found
+
+
+def said(source: str, done: Iterable[TableCoverage]) -> Iterator[tuple[bool, str]]:
+    """Yield what was found, in lines, each with whether it is a warning.
+
+    Args:
+        source: its name.
+        done: what was done with each table.
+    """
+    for one in done:
+        if one.coverage.skipped:
+            yield False, f"{one.table}: not compared by ranges: {one.coverage.skipped}"
+            continue
+        flight = f", {one.in_flight} rows in flight" if one.in_flight else ""
+        yield False, f"{one.table}: compared {one.rows} rows in {one.ranges} ranges{flight}"
+        if one.failed:
+            yield True, f"{one.table}: a range that is due could not be compared: {one.failed}"
+        for found in one.new_wrong[:SHOWN_ROWS]:
+            row = found.row
+            key = ", ".join(f"{name}={value}" for name, value in row.key.items())
+            columns = f" in {', '.join(row.columns)}" if row.columns else ""
+            yield True, f"{one.table}: row {key} is {row.kind}{columns} in {one.lake_table}"
+        if wrong := len(one.coverage.wrong):
+            yield (
+                True,
+                f"{one.table}: {wrong} rows are not what the source has. cdc verify {source} {one.table.in_shell} --repair",
+            )
