@@ -105,7 +105,7 @@ def store_keys_from_environment(store: StoreConfig, environ: Mapping[str, str] =
     Raises:
         ConfigError: one of them is not set, or the file names only an Airflow connection.
     """
-    if store.connection is not None and all(name in environ for name in HANDED_STORE):
+    if all(name in environ for name in HANDED_STORE):
         return StoreKeys(*(environ[name] for name in HANDED_STORE))
     if store.access_key_env is None or store.secret_key_env is None:
         if store.connection is not None:

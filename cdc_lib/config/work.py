@@ -73,9 +73,9 @@ class MergeConfig(Section):
     conf: dict[str, Text] = Field(default_factory=dict, description="further Spark settings, name: value")
     application_url: str | None = Field(
         default=None,
-        pattern=r"^https?://\S*\{id\}\S*$",
+        pattern=r"^https?://[^\s@]*\{id\}[^\s@]*$",
         description="address of the page that the history server or the master has of an application, with {id} for the "
-        "application's id: http://history.internal:18080/history/{id}/",
+        "application's id, and without a password: http://history.internal:18080/history/{id}/",
     )
 
     @field_validator("spark_server", mode="before")

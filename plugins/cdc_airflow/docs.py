@@ -23,8 +23,8 @@ run goes on.
 """
 
 ACK_DRAIN = """
-Moves the drain cursor over the windows that have a manifest in the store, in order. Stops at the first window without one. Results
-of other tasks do not count.
+Moves the drain cursor over the windows that have a manifest in the store, in order. Stops at the first window without one, and fails
+if nothing that is in flight has one. Results of other tasks do not count.
 
 * **Retry, clear**: an ack that is already done moves nothing.
 * **Mark success**: the cursor does not move. The ack of the next run moves it.

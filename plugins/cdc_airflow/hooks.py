@@ -33,20 +33,39 @@ class CdcHook(BaseHook):
 
     Args:
         source_file: the source's YAML file.
+        conn_id: id of the connection with the source's log-in; over ``server.connection`` of the file.
+        store_conn_id: id of the connection with the store's keys; over ``store.connection`` of the file.
     """
 
-    def __init__(self, source_file: str | Path, **kwargs: Any) -> None:
+    def __init__(
+        self, source_file: str | Path, conn_id: str | None = None, store_conn_id: str | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.source_file = Path(source_file)
+        self.conn_id = conn_id
+        self.store_conn_id = store_conn_id
 
     @cached_property
     def config(self) -> SourceConfig:
-        """What the file says.
+        """What the file says, with the connections that the task names.
 
         Raises:
             ConfigError: with everything that is wrong in it.
         """
-        return load_source(self.source_file)
+        config = load_source(self.source_file)
+        if self.conn_id:
+            if config.server.rds_iam is not None:
+                raise ConfigError(
+                    f"the task names the connection {self.conn_id}, and server.rds_iam makes the password",
+                    hint="Leave out one of them.",
+                    source=config.source,
+                )
+            server = config.server.model_copy(update={"connection": self.conn_id})
+            config = config.model_copy(update={"server": server})
+        if self.store_conn_id:
+            store = config.store.model_copy(update={"connection": self.store_conn_id})
+            config = config.model_copy(update={"store": store})
+        return config
 
     @cached_property
     def credentials(self) -> Credentials:

@@ -51,7 +51,7 @@ class ServerJob:
     @classmethod
     def submitted(
         cls,
-        source_file: str,
+        hook: CdcHook,
         context: Context,
         job: JobName,
         *arguments: str,
@@ -68,12 +68,12 @@ class ServerJob:
 
         ti = context["ti"]
         key = f"airflow {ti.dag_id} {ti.run_id} {ti.task_id} {ti.map_index}"
-        config = CdcHook(source_file).config
-        request = job_request(config, job, *arguments, key=key, handed=handed, report=report, by=by)
+        request = job_request(hook.config, job, *arguments, key=key, handed=handed, report=report, by=by)
         for secret in request.secrets.values():
             mask_secret(secret)
-        submitted = server_of(source_file).submit(request)
-        return cls(source_file, submitted.id, spark_ui=submitted.spark_ui)
+        file = str(hook.source_file)
+        submitted = server_of(file).submit(request)
+        return cls(file, submitted.id, spark_ui=submitted.spark_ui)
 
     def ends_soon(self, log: Any) -> bool:
         """Wait a little, log what the job prints, and return whether it has ended."""

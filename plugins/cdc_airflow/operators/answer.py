@@ -99,7 +99,7 @@ class AnswerOperator(CdcOperator):
             ConfigError: the table does not wait there any more; nothing was recorded.
         """
         with errors_first(self.log):
-            by, hook = approver(event), CdcHook(self.source_file)
+            by, hook = approver(event), self.hook()
             self.log.info("approved by %s", by)
             pipeline, decision = hook.lake_pipeline(), self._decision(hook)
             asked = pipeline.schema_question(self.table, decision, Position.parse(position))

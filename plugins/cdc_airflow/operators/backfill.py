@@ -86,7 +86,7 @@ class BackfillOperator(SparkJobOperator):
 
         if self._report is None:
             return None
-        return backfill_lineage(CdcHook(self.source_file).config, self._report)
+        return backfill_lineage(self.hook().config, self._report)
 
     def _interval(self, context: Context) -> tuple[str | None, str | None]:
         """Return the times that the run was given; those of its data interval where it was given none."""

@@ -78,4 +78,4 @@ class CoverOperator(CdcOperator, SkipMixin):
 
         if not self._done:
             return None
-        return cover_lineage(CdcHook(self.source_file).config, [one.coverage for one in self._done])
+        return cover_lineage(self.hook().config, [one.coverage for one in self._done])

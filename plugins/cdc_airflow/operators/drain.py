@@ -88,7 +88,7 @@ class DrainOperator(CdcOperator):
 
         if not self._drained_units:
             return None
-        pipeline = CdcHook(self.source_file).lake_pipeline()
+        pipeline = self.hook().lake_pipeline()
         found = [one for unit in self._drained_units for one in manifests_of(pipeline.store, unit)]
         return drain_lineage(pipeline.config, found) if found else None
 

@@ -69,7 +69,7 @@ class MergeOperator(SparkJobOperator):
 
     def finished(self, context: Context, report: str | None, arguments: list[str]) -> None:  # noqa: ARG002 - a merge leaves none
         """Remember what was merged: the plan stays in flight until its ack."""
-        hook = CdcHook(self.source_file)
+        hook = self.hook()
         self._plan = hook.lake_pipeline().plan_merge(by=self.by(context))
         self._compare(hook)
 
@@ -105,7 +105,7 @@ class MergeOperator(SparkJobOperator):
 
         if self._plan is None:
             return None
-        pipeline = CdcHook(self.source_file).lake_pipeline()
+        pipeline = self.hook().lake_pipeline()
         cut = cut_of(pipeline.store, self._plan.source, self._plan.merge_id)
         if cut is None:
             return None

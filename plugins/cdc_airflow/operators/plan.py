@@ -69,7 +69,7 @@ class PlanOperator(CdcOperator, SkipMixin):
         from cdc_lib.model.missing_transactions import MissingTransactions
 
         with errors_first(self.log):
-            by, hook = approver(event), CdcHook(self.source_file)
+            by, hook = approver(event), self.hook()
             self.log.info("approved by %s", by)
             accepted = MissingTransactions(server, missing)
             return self._planned(hook, context, by=f"{self.by(context)}, approved by {by}", accepted=accepted)

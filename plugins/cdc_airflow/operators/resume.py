@@ -73,7 +73,7 @@ class ResumeOperator(CdcOperator):
             ConfigError: the table is no longer quarantined, or for another fault; nothing was changed.
         """
         with errors_first(self.log):
-            by, hook = approver(event), CdcHook(self.source_file)
+            by, hook = approver(event), self.hook()
             self.log.info("approved by %s", by)
             pipeline = hook.pipeline()
             record = self._record(pipeline)

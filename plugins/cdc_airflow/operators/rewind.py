@@ -133,7 +133,7 @@ class RewindOperator(CdcOperator):
         from cdc_lib.model.cursor import DRAIN
 
         with errors_first(self.log):
-            by, hook = approver(event), CdcHook(self.source_file)
+            by, hook = approver(event), self.hook()
             self.log.info("approved by %s", by)
             pipeline, start = hook.pipeline(), self._start(hook)
             now = pipeline.cursors.load(hook.config.source, DRAIN)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdc_airflow.errors import errors_first
-from cdc_airflow.hooks import CdcHook
 from cdc_airflow.job import Job
 from cdc_airflow.links import SparkUiLink
 from cdc_airflow.operators.base import CdcOperator
@@ -81,11 +80,11 @@ class SparkJobOperator(CdcOperator):
         Raises:
             CdcError: the job's own; one that may be tried again where it left none.
         """
-        server = CdcHook(self.source_file).config.merge.spark_server
+        server = self.hook().config.merge.spark_server
         if server is None:
             given = (*(("--by", by) if by else ()), *arguments)
             return self._in_process(context, job, *given, handed=handed, good=good, report=report)
-        self._job = ServerJob.submitted(self.source_file, context, job, *arguments, by=by, handed=handed, report=report)
+        self._job = ServerJob.submitted(self.hook(), context, job, *arguments, by=by, handed=handed, report=report)
         self._link_pages(context)
         if not self.deferrable or self._job.ends_soon(self.log):
             return self._job.followed(self.log, good)

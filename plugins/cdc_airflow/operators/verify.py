@@ -91,12 +91,12 @@ class VerifyOperator(SparkJobOperator):
 
         if self._report is None:
             return None
-        pipeline = CdcHook(self.source_file).lake_pipeline()
+        pipeline = self.hook().lake_pipeline()
         return verify_lineage(pipeline.config, self._report, last_verified(pipeline.store, self._report.source))
 
     def _judged(self, context: Context, report: Report, *, repaired: bool) -> dict[str, Any]:
         """Return the results, or repair wrong rows first; a person is asked where the source file wants it."""
-        hook = CdcHook(self.source_file)
+        hook = self.hook()
         most = hook.config.approvals.repair_rows
         if repaired or not is_on(self.repair) or most is None:
             return self._results(report)
@@ -124,7 +124,7 @@ class VerifyOperator(SparkJobOperator):
         """
         with errors_first(self.log):
             self.log.info("approved by %s", approver(event))
-            return self._results(self._compared(context, CdcHook(self.source_file), repair=True))
+            return self._results(self._compared(context, self.hook(), repair=True))
 
     def _compared(self, context: Context, hook: CdcHook, *, repair: bool) -> Report:
         given = [*(["--repair"] if repair else []), "--", *listed(self.tables)]

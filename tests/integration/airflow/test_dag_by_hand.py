@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.airflow_database import put_database
-from tests.harness.airflow_source import AirflowSource, log_ins
+from tests.harness.airflow_source import CONNECTION, PASSWORD_VARIABLE, AirflowSource, log_ins
 from tests.harness.servers import MySqlServer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,7 +33,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def source(mysql_server: MySqlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A source with two tables; its file is where the guide's DAG looks for it."""
+    """A source with two tables; its file is where the guide's DAG looks for it. Only the connection has the password."""
     for name, value in log_ins(mysql_server).items():
         monkeypatch.setenv(name, value)
     name = f"shop_{secrets.token_hex(4)}"
@@ -54,9 +54,10 @@ def by_hand(source: AirflowSource, tmp_path: Path) -> Callable[[], tuple[str, di
     dags.mkdir()
     text = block.replace("/opt/airflow/sources/shop.yaml", str(source.file))
     text = text.replace('"shop.orders"', f'"{source.name}.orders"').replace('"shop"', f'"{source.name}"')
+    text = text.replace('"shop_db"', f'"{CONNECTION}"')
     (dags / "by_hand.py").write_text(text + RUN)
     env = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != PASSWORD_VARIABLE},
         "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "plugins"))),
         "AIRFLOW_HOME": str(tmp_path / "airflow"),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),

@@ -108,7 +108,7 @@ def test_a_drain_whose_process_is_killed_is_finished_by_its_retry(
 def test_marking_a_drain_that_runs_ends_it_and_the_next_run_reads_the_same_window(
     station: AirflowStandalone, proxied: AirflowSource, proxy: TcpProxy
 ):
-    """Marked success it has no batch, so that the ack stops at its window; marked failed it fails its run."""
+    """Marked success it has no batch, so that the ack fails and moves nothing; marked failed it fails its run."""
     before = proxied.state_hashes()
     for state in ("success", "failed"):
         proxy.stalled.clear()
@@ -121,7 +121,9 @@ def test_marking_a_drain_that_runs_ends_it_and_the_next_run_reads_the_same_windo
         path = f"/api/v2/dags/{proxied.dag}/dagRuns/{run_id}/taskInstances/drain/{drain['map_index']}"
         station.request("PATCH", path, {"new_state": state})
         process.wait(180)
-        assert station.wait_for_run(proxied.dag, run_id)["state"] == state
+        assert station.wait_for_run(proxied.dag, run_id)["state"] == "failed"
+        ack = next(task for task in station.tasks(proxied.dag, run_id) if task["task_id"] == "ack_drain")
+        assert ack["state"] == {"success": "failed", "failed": "upstream_failed"}[state]
         assert proxied.state_hashes() == before
     proxy.stall_after = None
     run_id = station.trigger(proxied.dag)

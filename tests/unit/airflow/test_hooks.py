@@ -6,7 +6,12 @@ import pytest
 
 from cdc_airflow import connections, hooks
 from cdc_airflow.hooks import CdcHook
+from cdc_airflow.operators import PlanOperator
+from cdc_lib.config import Credentials, load_source
+from cdc_lib.config.credentials import StoreKeys, store_keys_from_environment, take_handed
 from cdc_lib.errors import ConfigError
+
+TOKEN_HOST = "shop.c1x2y3z4.eu-central-1.rds.amazonaws.com"
 
 
 @pytest.fixture
@@ -51,6 +56,25 @@ def test_the_user_of_the_file_wins_over_that_of_the_connection(
     """One connection may serve several users of a server."""
     monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", '{"conn_type": "mysql", "login": "reader", "password": "lion-8"}')
     assert CdcHook(use_connection(sources, ", user: cdc")).credentials.user == "cdc"
+
+
+def test_the_connections_of_a_task_win_over_the_file(sources: Path, masked: list[str], monkeypatch: pytest.MonkeyPatch):
+    """They go to its jobs too; one that makes tokens for itself takes none."""
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", '{"conn_type": "mysql", "login": "reader", "password": "lion-8"}')
+    monkeypatch.setenv("AIRFLOW_CONN_KEYS", '{"conn_type": "cdc_store", "login": "key-1", "password": "key-2"}')
+    path = sources / "shop.yaml"
+    text = path.read_text()
+    path.write_text(text.replace('store: {url: "file:', 'store: {url: "s3://bucket/cdc"} #'))
+    task = PlanOperator(task_id="plan", source_file=str(path), conn_id="shop_db", store_conn_id="keys")
+    handed = task.hook().handed_on()
+    taken = take_handed(handed)
+    assert taken == Credentials("cdc", "lion-8")
+    assert store_keys_from_environment(load_source(path).store, handed) == StoreKeys("key-1", "key-2")
+    assert {"lion-8", "key-2"} <= {*masked}
+    tokens = 'rds_iam: {region: eu-central-1}, tls: {ca: "/ca.pem"}'
+    path.write_text(text.replace("password_env: CDC_TEST_PASSWORD", tokens).replace("db.example", TOKEN_HOST))
+    with pytest.raises(ConfigError, match=r"shop_db.*Leave out one"):
+        _ = task.hook().config
 
 
 def test_a_connection_without_a_password_is_refused_by_name(
