@@ -52,7 +52,9 @@ _STEP: dict[str, Entry | GroupEntry] = {
     "plan": Entry(
         "Show the units to drain: those in flight, or else new windows and snapshots, which then are in flight."
     ),
-    "drain": Entry("Read units and write their batches; a unit that is already drained is not read again."),
+    "drain": Entry(
+        "Read units and write their batches; a unit that is already drained is not read again. Snapshots are read to their end."
+    ),
     "ack": GroupEntry("Move a cursor over the work that is found done in the store.", _ACK),
     "merge": Entry("Merge what is drained into the lake tables, in Spark."),
     "rollback": Entry(

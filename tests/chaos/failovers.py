@@ -90,7 +90,7 @@ class Failovers:
         self.say("the address points to a standby that lags")
         self._note()
         self.site.lead_to_standby()
-        self.steps.one("plan", allowed={"ServerChanged", "SourceUnavailable"})
+        self.steps.one("plan", allowed={"ServerChanged", "TransactionsMissing", "SourceUnavailable"})
         self._caught_up()
         self._fail_over_by(self.site.hand_over)
 
