@@ -23,8 +23,8 @@ def explain(
 ) -> None:
     """Show which event, window, merge and snapshot made each version of a row; exits with 1 when there is none.
 
-    Versions are those of cdc get --versions, of mirror and soft_delete tables. The merge is the first stored cut that has the version. Comparisons with the source that
-    covered the version follow: of cdc verify, and of the rows that its merge changed.
+    Versions are those of cdc get --versions, of mirror and soft_delete tables. The merge is the first stored cut that has the
+    version. Comparisons with the source that covered the version follow: of cdc verify, and of the rows that its merge changed.
 
     Example:
         cdc explain shop shop.orders 42

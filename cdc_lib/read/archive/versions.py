@@ -37,7 +37,8 @@ class ArchivedVersions:
 
     Args:
         rows: newest first. ``_op`` (``c``, ``u``, ``d``; ``r`` for a row that was read by SELECT; ``t`` for a TRUNCATE, a DROP or a CREATE
-            OR REPLACE, without values, or a row of a ``soft_delete`` table that a new snapshot lacked; null for the lake's row if its change is in no batch any more), ``_ts`` (commit time), ``_gtid``,
+            OR REPLACE, without values, or a row of a ``soft_delete`` table that a new snapshot lacked; null for the lake's row if its
+            change is in no batch any more), ``_ts`` (commit time), ``_gtid``,
             the order key, the source's columns, and ``_changed``: the names of the columns that differ from the version before, null
             if there is none, it is not known, or the row was inserted or deleted. A deleted row has its last values.
         complete_since: commit time from which on no version is missing; None if no change is known.
