@@ -75,7 +75,7 @@ class SparkCluster:
 
     def _state(self) -> dict[str, Any] | None:
         with (
-            suppress(URLError, ConnectionError),
+            suppress(URLError, ConnectionError, json.JSONDecodeError),  # a page before the handler of JSON is there
             urllib.request.urlopen(f"http://127.0.0.1:{self._page}/json/") as page,
         ):
             state: dict[str, Any] = json.load(page)
