@@ -80,7 +80,7 @@ class SparkCluster:
 
     def _state(self) -> dict[str, Any] | None:
         with (
-            suppress(URLError, ConnectionError),
+            suppress(URLError, ConnectionError, json.JSONDecodeError),  # a page before the handler of JSON is there
             urllib.request.urlopen(f"{self.page}/json/") as page,  # noqa: S310 - its own address
         ):
             state: dict[str, Any] = json.load(page)
