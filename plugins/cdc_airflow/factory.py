@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG, conf, get_parsing_context
 
 from cdc_airflow import docs
 from cdc_airflow.dag_defaults import in_pool, new_dag
-from cdc_airflow.dag_ids import (
-    MAINTENANCE,
-    answer_dag_id,
-    backfill_dag_id,
-    cover_dag_id,
-    dag_id,
-    resume_dag_id,
-    rewind_dag_id,
-    snapshot_dag_id,
-    verify_dag_id,
-)
+from cdc_airflow.dag_ids import MAINTENANCE
 from cdc_airflow.operators import CollectOperator, DecodeAgainOperator, MaintainOperator
-from cdc_airflow.source_dags import (
-    make_answer_dag,
-    make_backfill_dag,
-    make_cover_dag,
-    make_dag,
-    make_resume_dag,
-    make_rewind_dag,
-    make_snapshot_dag,
-    make_verify_dag,
-)
+from cdc_airflow.source_dags import makers
 from cdc_lib.config import Loaded, load_sources
 from cdc_lib.config.load import failed
 from cdc_lib.errors import ConfigError
@@ -68,19 +48,8 @@ def _made(loaded: Loaded, wanted: str | None = None) -> tuple[dict[str, DAG], Co
     config, path = loaded.config, loaded.path.resolve()
     if config is None:
         return {}, loaded.error
-    makers = {
-        dag_id(loaded.source): partial(make_dag, config, path),
-        backfill_dag_id(loaded.source): partial(make_backfill_dag, config, path),
-        verify_dag_id(loaded.source): partial(make_verify_dag, config, path),
-        snapshot_dag_id(loaded.source): partial(make_snapshot_dag, config, path),
-        rewind_dag_id(loaded.source): partial(make_rewind_dag, config, path),
-        resume_dag_id(loaded.source): partial(make_resume_dag, config, path),
-        answer_dag_id(loaded.source): partial(make_answer_dag, config, path),
-    }
-    if config.verify.cover_every is not None:
-        makers[cover_dag_id(loaded.source)] = partial(make_cover_dag, config, path)
     try:
-        return {name: make() for name, make in makers.items() if wanted in (None, name)}, None
+        return {name: make() for name, make in makers(config, path).items() if wanted in (None, name)}, None
     except Exception as error:  # noqa: BLE001 - the file's error is returned, and the other files have their DAGs
         return {}, failed(loaded.path, error).error
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,23 @@ from cdc_lib.config.schedule import ON_CHANGE
 
 WATCH_INTERVAL = 10.0
 """Seconds between two looks at the end of a binlog, where ``[cdc] watch_interval`` says nothing."""
+
+
+def makers(config: SourceConfig, path: Path) -> dict[str, Callable[[], DAG]]:
+    """Return what makes each DAG of a source, by the DAG's id."""
+    source = config.source
+    made_by = {
+        dag_id(source): make_dag,
+        backfill_dag_id(source): make_backfill_dag,
+        verify_dag_id(source): make_verify_dag,
+        snapshot_dag_id(source): make_snapshot_dag,
+        rewind_dag_id(source): make_rewind_dag,
+        resume_dag_id(source): make_resume_dag,
+        answer_dag_id(source): make_answer_dag,
+    }
+    if config.verify.cover_every is not None:
+        made_by[cover_dag_id(source)] = make_cover_dag
+    return {name: partial(make, config, path) for name, make in made_by.items()}
 
 
 def make_dag(config: SourceConfig, path: Path) -> DAG:
