@@ -51,6 +51,7 @@ def dag(station: AirflowStandalone, make_source: Callable[..., AirflowSource]) -
     (text,) = (block for block in blocks if "DeadlineAlert" in block)
     changes = {
         "/opt/airflow/sources/shop.yaml": str(source.file),
+        ', "conn_id": "shop_db"': "",  # its file names the log-in
         'changed_tables("shop")': f'changed_tables("{source.name}")',
         'source="shop"': f'source="{source.name}"',
         '"shop_by_hand"': f'"{source.name}_by_hand"',

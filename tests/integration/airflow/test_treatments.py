@@ -109,6 +109,30 @@ def test_marks_of_tasks_that_have_ended_change_nothing(station: AirflowStandalon
     assert shop.differences() == []
 
 
+def test_a_merge_that_is_marked_before_it_starts_moves_nothing(station: AirflowStandalone, make_source: Make):
+    """It waits for its pool. Marked success it has no cut, so that the ack fails; marked failed it fails its run."""
+    source = make_source()
+    pool = {"name": f"pool_of_{source.name}", "slots": 0}
+    station.request("POST", "/api/v2/pools", pool)
+    source.write(merge={**source.merge, "pool": pool["name"]})
+    source.sql("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(40))", "INSERT INTO orders VALUES (1, 'bell')")
+    for state, of_ack in (("success", "failed"), ("failed", "upstream_failed")):
+        run_id = station.trigger(source.dag)
+        station.wait("the merge waits", lambda run_id=run_id: _state(station, source, run_id, "merge") == "scheduled")
+        before = source.cursor(LAKE)
+        station.mark(source.dag, run_id, "merge", state)
+        assert station.wait_for_run(source.dag, run_id)["state"] == "failed"
+        assert _state(station, source, run_id, "ack_lake") == of_ack
+        assert source.cursor(LAKE) == before
+    station.request("PATCH", f"/api/v2/pools/{pool['name']}?update_mask=slots", {**pool, "slots": 1})
+    succeeds(station, source.dag, station.trigger(source.dag))
+    assert source.differences() == []
+
+
+def _state(air: AirflowStandalone, source: AirflowSource, run_id: str, task_id: str) -> str:
+    return next(str(task["state"]) for task in air.tasks(source.dag, run_id) if task["task_id"] == task_id)
+
+
 def test_a_deleted_dag_comes_back_paused_and_goes_on(station: AirflowStandalone, shop: AirflowSource):
     """Airflow forgets its runs; the cursors are in the store."""
     before = shop.cursor(DRAIN)
@@ -143,14 +167,10 @@ def test_marking_a_merge_that_waits_as_failed_ends_its_spark_job(
         """Return the last merge of the source."""
         return [one for one in spark_server.client.jobs() if (one.source, one.job) == (source.name, "merge")][-1]
 
-    def state() -> str:
-        (merge,) = (task for task in station.tasks(source.dag, run_id) if task["task_id"] == "merge")
-        return str(merge["state"])
-
     with closing(sqlite3.connect(catalog, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         run_id = station.trigger(source.dag)
-        station.wait("the merge waits for its job", lambda: state() == "deferred")
+        station.wait("the merge waits for its job", lambda: _state(station, source, run_id, "merge") == "deferred")
         assert job().state == "running"
         station.mark(source.dag, run_id, "merge", "failed")
         station.wait("the job is ended", lambda: job().state == "cancelled", 120)

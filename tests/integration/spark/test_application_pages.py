@@ -12,7 +12,7 @@ import yaml
 from airflow.sdk.types import TaskInstanceKey
 
 from cdc_airflow.links import SparkUiLink
-from cdc_airflow.merge import MergeOperator
+from cdc_airflow.operators import MergeOperator
 from cdc_lib.config import load_source
 from cdc_lib.config.credentials import credentials_from_environment
 from cdc_lib.pipeline import Pipeline
