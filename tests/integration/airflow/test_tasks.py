@@ -185,12 +185,17 @@ def test_only_the_token_and_users_may_read_the_metrics(
     assert mine["cdc_lag_seconds", None, None] < 600
     assert mine["cdc_server_seen_age_seconds", None, None] < 600
     known = labels_of((one.name, one.labels) for one in samples)
-    # A source that was never compared has no age of that, and a server that never purges no time until then.
+    # A source that was never compared has no age of that, a server that never purges no time until then, and a source that never
+    # had a backlog no rate.
     unknown = {
         "cdc_verified_age_seconds",
         "cdc_verify_drift_rows",
         "cdc_verify_interval_seconds",
         "cdc_binlog_retention_left_seconds",
+        "cdc_catch_up_seconds",
+        "cdc_cover_period_seconds",
+        "cdc_covered_age_seconds",
+        "cdc_covered_wrong_rows",
     }
     queries = [rule["expr"] for group in rules()["groups"] for rule in group["rules"]]
     assert {name for query in queries for name in metrics_in(query)} <= known.keys() | unknown
