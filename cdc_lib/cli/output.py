@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -104,14 +104,14 @@ def print_json(value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Convert dataclasses, times and paths into JSON values."""
+    """Convert dataclasses, dates, times and paths into JSON values."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, datetime):
+    if isinstance(value, date):  # a datetime is one too
         return value.isoformat()
     return str(value) if isinstance(value, Path) else value
 

@@ -131,7 +131,8 @@ def shop_with_standby(tmp_path, lake, monkeypatch):
         shop.execute("INSERT INTO orders (id, v, n) VALUES (42, 'a', 1), (500, 'a', 1), (599, 'b', 1), (600, 'c', 1)")
         shop.execute("INSERT INTO `lines` (id, v, n) VALUES (5000, 'a', 1), (5999, 'b', 1), (6000, 'c', 1)")
         standby = {"host": pair.standby.host, "port": pair.standby.port}
-        shop.write(standbys=[standby], raw_archive=True)
+        proof = {**shop.settings["verify"], "cover_every": "7d", "daily_windows": 2}
+        shop.write(standbys=[standby], raw_archive=True, verify=proof)
         (tmp_path / "dags").mkdir()
         (tmp_path / "dags" / "sources").symlink_to(tmp_path / "sources")
         monkeypatch.chdir(tmp_path)  # the guides' files are written where the commands run
