@@ -167,6 +167,8 @@ def check_what_was_read(names, shop):
     elif "found" in names:  # earlier versions
         found = names["found"].rows.to_pylist()
         assert found[0]["n"] == shop.execute("SELECT n FROM orders WHERE id = 42")[0][0]
+    elif "row" not in names:  # what is verified of a cut
+        assert (names["one"].where, names["one"].wrong) == ("at", 0)
     elif "many" not in names:  # a fresh read
         assert names["row"]["n"] == shop.execute("SELECT n FROM orders WHERE id = 42")[0][0]
     else:
