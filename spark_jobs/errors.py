@@ -33,7 +33,7 @@ NO_KEYS = (
 """Names and words of a process, perhaps on another machine, without keys for the storage."""
 
 NO_REGION = ("Unable to load region",)
-"""Words of a client of S3 that nobody told the region."""
+"""Words of a client of S3 without a region."""
 
 NO_RIGHTS = ("SQLITE_READONLY", "SQLITE_CANTOPEN", "readonly database", "unable to open database file")
 """Names and words of a catalog file that cannot be opened or written."""

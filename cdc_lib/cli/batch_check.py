@@ -75,24 +75,26 @@ def refuse(when: str, **options: object) -> None:
 
 def run(loaded: Loaded, tables: Sequence[str], bounds: WindowBounds, *, as_json: bool) -> None:
     """Compare windows and print the result; exits with 1 when changes differ."""
-    pipeline = open_pipeline(config_of(loaded))
-    choice = bounds.choice(tables)
-    verification = BatchVerification(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
-    _print(verification.run(choice), as_json=as_json)
+    verification = _verification(loaded)
+    _print(verification.run(bounds.choice(tables)), as_json=as_json)
 
 
 def run_daily(loaded: Loaded, *, as_json: bool) -> None:
     """Compare today's windows and print the result; exits with 1 when changes differ."""
-    pipeline = open_pipeline(config_of(loaded))
-    count = pipeline.config.verify.daily_windows
+    verification = _verification(loaded)
+    count = verification.config.verify.daily_windows
     if not count:
         raise ConfigError(
             "the source file does not say how many windows are compared each day",
             hint="verify.daily_windows: 5 in the source file.",
             source=loaded.source,
         )
-    verification = BatchVerification(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
     _print(DailyVerification(verification, count).run(), as_json=as_json)
+
+
+def _verification(loaded: Loaded) -> BatchVerification:
+    pipeline = open_pipeline(config_of(loaded))
+    return BatchVerification(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
 
 
 def _print(report: BatchReport, *, as_json: bool) -> None:

@@ -76,7 +76,6 @@ def described(config: SourceConfig, tables: Iterable[str]) -> list[TableDescript
         mode = table.properties.get(MODE_PROPERTY, "unknown")
         summary = _summary(table)
         need = need_of(
-            str(lake.name),
             summary,
             [datetime.fromtimestamp(one.timestamp_ms / 1000, UTC) for one in table.snapshots()],
             config.maintenance,

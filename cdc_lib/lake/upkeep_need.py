@@ -26,7 +26,6 @@ def surplus_files(summary: Mapping[str, str]) -> int:
 
 
 def need_of(
-    lake_table: str,
     summary: Mapping[str, str],
     committed: Sequence[datetime],
     settings: MaintenanceConfig,
@@ -37,7 +36,6 @@ def need_of(
     """Return what waits in a table for its maintenance.
 
     Args:
-        lake_table: full name.
         summary: of the current snapshot; empty for a table without one.
         committed: when each snapshot was committed; the current one among them.
         settings: of the maintenance.
@@ -48,7 +46,7 @@ def need_of(
     deleted = _count(summary, "total-position-deletes") / records if records else 0.0
     before = now - settings.keep_snapshots_for
     old = sum(at < before for at in sorted(committed)[:-1])  # the current one stays
-    return UpkeepNeed(lake_table, surplus_files(summary), min(deleted, 1.0), old, other_layout)
+    return UpkeepNeed(surplus_files(summary), min(deleted, 1.0), old, other_layout)
 
 
 def pressing(need: UpkeepNeed, settings: MaintenanceConfig) -> tuple[bool, float]:

@@ -211,8 +211,8 @@ def outdated(drain: Cursor, lake: Cursor) -> frozenset[str]:
     ]
     for one in lake.catching_up:
         at = one.epoch, one.position
-        anew = excluded_tables(drain.quarantine, *at) - excluded_tables(lake.quarantine, *at)
-        excluded.append(anew & {one.table})
+        excluded_since = excluded_tables(drain.quarantine, *at) - excluded_tables(lake.quarantine, *at)
+        excluded.append(excluded_since & {one.table})
     cancelled = {task.id for task in drain.snapshots if task.cancelled}
     return frozenset().union(*excluded, (task.name for task in lake.in_flight_snapshots if task.id in cancelled))
 

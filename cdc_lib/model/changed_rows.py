@@ -62,6 +62,13 @@ class WrongRow:
     position: Position
     at: datetime
 
+    @property
+    def text(self) -> str:
+        """The row's key, and what is wrong with it."""
+        key = ", ".join(f"{name}={value}" for name, value in self.key.items())
+        columns = f" in {', '.join(self.columns)}" if self.columns else ""
+        return f"{key} is {self.kind}{columns}"
+
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:

@@ -45,14 +45,12 @@ class UpkeepNeed:
     """What waits in a lake table for its maintenance.
 
     Args:
-        table: full name in the catalog.
         small_files: data files above the number that its size needs.
         deleted_ratio: ratio of the rows in data files that are deleted.
         old_snapshots: snapshots that are older than ``maintenance.keep_snapshots_for``; cuts may still name some.
         other_layout: whether the source file gives it another layout than it has.
     """
 
-    table: str
     small_files: int
     deleted_ratio: float
     old_snapshots: int

@@ -8,12 +8,15 @@ from pymysql.connections import Connection
 
 from cdc_lib.config import ServerConfig
 from cdc_lib.errors import ReplicatedChangesNotLogged, ServerChanged
+from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.mysql.server_facts import ServerFacts, read_facts
 
 GRANT_MONITOR = (
     "GRANT SLAVE MONITOR ON *.* TO the user of the source file: then it is seen whether the server is a replica."
 )
+
+_AFTER_FAILOVER = "The next plan follows the failover, or reports why it cannot."
 
 
 def unlogged_of(facts: ServerFacts) -> tuple[str, str] | None:
@@ -48,6 +51,28 @@ def refuse_unlogged(facts: ServerFacts, source: str) -> None:
     if (unlogged := unlogged_of(facts)) is not None:
         what, hint = unlogged
         raise ReplicatedChangesNotLogged(what, hint=hint, source=source)
+
+
+def facts_of_cursor(
+    connection: Connection[Any], server: ServerConfig, cursor: Cursor, hint: str = _AFTER_FAILOVER
+) -> ServerFacts:
+    """Return the facts of the server, which must be the one of a cursor; its binlog may be incomplete.
+
+    Args:
+        connection: to the server.
+        server: its section of the source file.
+        cursor: the drain cursor.
+        hint: of the error.
+
+    Raises:
+        ServerChanged: another server answers.
+    """
+    facts = read_facts(connection, server)
+    if not facts.identity.is_same_server(cursor.identity):
+        raise ServerChanged(
+            f"the cursor belongs to {cursor.identity}, but {facts.identity} answers", hint=hint, source=cursor.source
+        )
+    return facts
 
 
 def facts_of_planned(

@@ -35,11 +35,9 @@ def changed_row_findings(
     """
     for one, rows in unresolved(after, verified):
         last = rows[-1]
-        key = ", ".join(f"{name}={value}" for name, value in last.key.items())
-        columns = f" in {', '.join(last.columns)}" if last.columns else ""
         yield Finding(
             "error",
-            f"{one.table} has wrong rows that merges changed ({len(rows)}): {key} is {last.kind}{columns}, found at {last.position}, "
+            f"{one.table} has wrong rows that merges changed ({len(rows)}): {last.text}, found at {last.position}, "
             f"{last.at:%Y-%m-%d %H:%M:%S} UTC; {last.batch} changed it last",
             f"cdc verify {source} {one.table.in_shell} --repair",
         )

@@ -146,11 +146,9 @@ def coverage_findings(
     for one in coverages:
         if rows := unresolved(one, whole.get((one.table, one.lake_table))):
             last = rows[-1].row
-            key = ", ".join(f"{name}={value}" for name, value in last.key.items())
-            columns = f" in {', '.join(last.columns)}" if last.columns else ""
             yield Finding(
                 "error",
-                f"{one.table} has wrong rows ({len(rows)}): {key} is {last.kind}{columns}, found at {last.position}, "
+                f"{one.table} has wrong rows ({len(rows)}): {last.text}, found at {last.position}, "
                 f"{last.at:{_TIME}} UTC",
                 f"cdc verify {source} {one.table.in_shell} --repair",
             )

@@ -55,7 +55,6 @@ def note_announcement(store: ObjectStore, source: str, begun: Announcement) -> N
 
 def _changed(store: ObjectStore, source: str, change: Callable[[AnnouncedDays | None], AnnouncedDays]) -> AnnouncedDays:
     key = layout.sealed_days_key(source)
-    for _ in range(_ATTEMPTS):
-        if (new := documents.changed(AnnouncedDays, store, key, change)) is not None:
-            return new
+    if (new := documents.changed(AnnouncedDays, store, key, change, _ATTEMPTS)) is not None:
+        return new
     raise StoreUnavailable("the announced days are written by several tasks at once", hint="Try again.", key=key)

@@ -27,8 +27,4 @@ def change_daily_checks(
         source: name of the source.
         change: gets the stored document, or None; it is called again after each try that another task was faster in.
     """
-    for _ in range(TRIES):
-        found = documents.changed(DailyChecks, store, layout.batch_checks_key(source), change)
-        if found is not None:
-            return found
-    return None
+    return documents.changed(DailyChecks, store, layout.batch_checks_key(source), change, TRIES)

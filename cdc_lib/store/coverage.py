@@ -15,8 +15,7 @@ def coverage_of(store: ObjectStore, source: str, table: TableName, lake_table: s
 
 def coverages(store: ObjectStore, source: str) -> list[Coverage]:
     """Return what is known of all tables, by name."""
-    keys = [info.key for info in store.list(layout.coverage_prefix(source)) if info.key.endswith(".json")]
-    return [found for key in keys if (found := documents.find(Coverage, store, key)) is not None]
+    return documents.below(Coverage, store, layout.coverage_prefix(source))
 
 
 def keep_coverage(store: ObjectStore, before: Coverage | None, after: Coverage) -> bool:

@@ -126,29 +126,42 @@ def find(kind: type[T], store: ObjectStore, key: str) -> T | None:
     return None if stored is None else load(kind, stored.data, key)
 
 
-def changed(kind: type[T], store: ObjectStore, key: str, change: Callable[[T | None], T]) -> T | None:
-    """Replace the document under a key by what a change makes of it, unless another task writes it meanwhile.
+def below(kind: type[T], store: ObjectStore, prefix: str) -> list[T]:
+    """Read all documents of a kind below a prefix, by key; one that is removed meanwhile is left out.
+
+    Raises:
+        CorruptBatch: as in :func:`load`.
+    """
+    keys = [info.key for info in store.list(prefix) if info.key.endswith(".json")]
+    return [found for key in keys if (found := find(kind, store, key)) is not None]
+
+
+def changed(kind: type[T], store: ObjectStore, key: str, change: Callable[[T | None], T], tries: int = 1) -> T | None:
+    """Replace the document under a key by what a change makes of it, unless other tasks write it meanwhile.
 
     Args:
         kind: its class.
         store: holds it.
         key: of the document.
         change: returns the new document; gets None if there is none. If the new one equals the old one, nothing is written.
+        tries: it is read again, and changed again, after each try in which another task was faster.
 
     Returns:
-        The new document; None if another task was faster.
+        The new document; None if another task was faster in every try.
 
     Raises:
         CorruptBatch: as in :func:`load`.
     """
-    stored = store.get(key)
-    old = load(kind, stored.data, key) if stored is not None else None
-    new = change(old)
-    if new == old:
-        return new
-    data = dump(new)
-    written = store.put_if_absent(key, data) if stored is None else store.put_if_match(key, data, stored.etag)
-    return new if written else None
+    for _ in range(tries):
+        stored = store.get(key)
+        old = load(kind, stored.data, key) if stored is not None else None
+        new = change(old)
+        if new == old:
+            return new
+        data = dump(new)
+        if store.put_if_absent(key, data) if stored is None else store.put_if_match(key, data, stored.etag):
+            return new
+    return None
 
 
 def to_plain(model: Document) -> dict[str, Any]:

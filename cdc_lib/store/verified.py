@@ -14,8 +14,7 @@ KEPT_CHECKS = 100
 
 def last_verified(store: ObjectStore, source: str) -> list[Verified]:
     """Return the last comparison of each table, by name."""
-    keys = [info.key for info in store.list(layout.verified_prefix(source)) if info.key.endswith(".json")]
-    return [found for key in keys if (found := documents.find(Verified, store, key)) is not None]
+    return documents.below(Verified, store, layout.verified_prefix(source))
 
 
 def keep(store: ObjectStore, report: Report) -> None:

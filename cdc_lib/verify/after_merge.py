@@ -117,8 +117,6 @@ def _said(source: str, one: ChangedRows) -> Iterator[tuple[bool, str]]:
     if not one.wrong:
         return
     for row in one.differences[-one.wrong :][:SHOWN_ROWS]:
-        key = ", ".join(f"{name}={value}" for name, value in row.key.items())
-        columns = f" in {', '.join(row.columns)}" if row.columns else ""
-        yield True, f"{one.table}: row {key} is {row.kind}{columns} in {one.lake_table}; {row.batch} changed it last"
+        yield True, f"{one.table}: row {row.text} in {one.lake_table}; {row.batch} changed it last"
     hint = f"cdc verify {source} {one.table.in_shell} --repair"
     yield True, f"{one.table}: {one.wrong} rows that merges changed are not what the source has. {hint}"

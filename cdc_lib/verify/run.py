@@ -16,7 +16,7 @@ from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.drain.columns import shape_of
-from cdc_lib.errors import ConfigError, CursorMoved, ServerChanged, TableUnreadable
+from cdc_lib.errors import ConfigError, CursorMoved, TableUnreadable
 from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.lake_table import LakeTable
@@ -25,8 +25,9 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report, TableReport
 from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.planned_server import facts_of_cursor
 from cdc_lib.mysql.read_only_session import reading
-from cdc_lib.mysql.server_facts import ServerFacts, read_facts
+from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.start import address_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store.cursors import required_cursor
@@ -80,13 +81,8 @@ class Verifier:
         drain, lake = self._cursor(DRAIN), self._cursor(LAKE)
         config = self.config.at(*address_of(self.config, drain))
         with reading(config.server, self.credentials) as connection:
-            facts = read_facts(connection, config.server)
-            if not facts.identity.is_same_server(drain.identity):
-                raise ServerChanged(
-                    f"the cursor belongs to {drain.identity}, but {facts.identity} answers",
-                    hint="Run the source first: the next plan follows the failover, or reports why it cannot.",
-                    source=config.source,
-                )
+            hint = "Run the source first: the next plan follows the failover, or reports why it cannot."
+            facts = facts_of_cursor(connection, config.server, drain, hint)
             tables = [t for t in InformationSchema(connection).tables() if config.tables.captures(*t)]
             chosen = _chosen(settings, patterns, tables)
             reports = []

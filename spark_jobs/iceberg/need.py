@@ -44,4 +44,4 @@ def need_of_table(
     other = not has_layout(has, layout, [one.name for one in table.columns() or ()])
     summary = table.current.summary if table.current is not None else {}
     committed = [one.at for one in table.snapshots.values()]
-    return need_of(str(name), summary, committed, settings, now, other_layout=other)
+    return need_of(summary, committed, settings, now, other_layout=other)

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from cdc_lib.binlog.bytes.copy import copy_ranges, total
 from cdc_lib.binlog.bytes.integers import little
-from cdc_lib.binlog.types.builders import FixedBuilder, TextBuilder
+from cdc_lib.binlog.types.builders import FixedBuilder
 from cdc_lib.binlog.types.codec import Bytes, Cells
+from cdc_lib.binlog.types.text import BytesCodec
 from cdc_lib.model.schema import SourceType
 
 
@@ -59,14 +59,11 @@ class FloatTextCodec:
     def __init__(self, arrow_type: pa.DataType) -> None:
         """Start empty."""
         self.arrow_type = arrow_type
-        self._text = TextBuilder(pa.string())
+        self._text = BytesCodec()
 
     def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
         """Append cells."""
-        text = self._text
-        text.reserve(rows, int(total(length, rows, 0)))
-        copy_ranges(data, pos, length, rows, text.offsets, text.data, text.validity.bytes, text.rows, 0)
-        text.rows += rows
+        self._text.append(data, pos, length, rows)
 
     def finish(self) -> pa.Array:
         """Return the column; Arrow rounds decimal text correctly."""

@@ -60,7 +60,7 @@ class VersionShape:
         types = {one.name: one.type for one in columns}
         change = [pa.field(OP, pa.string()), pa.field(TS, pa.timestamp("us", tz="UTC")), pa.field(GTID, pa.string())]
         change += [pa.field(name, types[name]) for name in ORDER]
-        metadata = {IS_DELETED, *(field.name for field in change)}  # the mark of soft_delete is told by _op
+        metadata = {IS_DELETED, *(field.name for field in change)}  # _op says what the mark of soft_delete says
         return cls(table, tuple(change), tuple(one for one in columns if one.name not in metadata))
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from cdc_lib.config import Credentials, SourceConfig, StoreKeys
-from cdc_lib.errors import CdcError, ServerChanged, SourceError
+from cdc_lib.errors import CdcError, SourceError
 from cdc_lib.lake.catalog import open_catalog, translate_errors
 from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
 from cdc_lib.merge.load import load_plan
@@ -25,8 +25,9 @@ from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 from cdc_lib.model.table_name import TableName
 from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.planned_server import facts_of_cursor
 from cdc_lib.mysql.read_only_session import reading
-from cdc_lib.mysql.server_facts import ServerFacts, read_facts
+from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.start import address_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store.after_merge import keep_after_merge, last_after_merge
@@ -108,13 +109,7 @@ class _MergedTables:
             lake_rows = LakeRows(open_catalog(config, keys), config.source)
         try:
             with reading(config.server, self.credentials, PATIENCE_SECONDS) as connection:
-                facts = read_facts(connection, config.server)
-                if not facts.identity.is_same_server(self.merge.drain.identity):
-                    raise ServerChanged(
-                        f"the cursor belongs to {self.merge.drain.identity}, but {facts.identity} answers",
-                        hint="The next plan follows the failover, or reports why it cannot.",
-                        source=config.source,
-                    )
+                facts = facts_of_cursor(connection, config.server, self.merge.drain)
                 one = _Tables(self.config, self.credentials, self.store, self.merge, lake_rows, connection, facts)
                 return [
                     one.compared(lake, routed, chosen[routed.table, str(lake.name)])

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from cdc_lib.config import Credentials, SourceConfig, StoreKeys
 from cdc_lib.config.patterns import matches
-from cdc_lib.errors import CdcError, ConfigError, ServerChanged, SourceError, StoreUnavailable
+from cdc_lib.errors import CdcError, ConfigError, SourceError, StoreUnavailable
 from cdc_lib.lake.catalog import open_catalog, translate_errors
 from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
 from cdc_lib.model.coverage import Coverage
@@ -23,8 +23,9 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.planned_server import facts_of_cursor
 from cdc_lib.mysql.read_only_session import reading
-from cdc_lib.mysql.server_facts import ServerFacts, read_facts
+from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.start import address_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store.coverage import coverage_of
@@ -93,13 +94,7 @@ class CoverageRun:
             lake_rows = LakeRows(open_catalog(config, self.keys), config.source)
         try:
             with reading(config.server, self.credentials, PATIENCE_SECONDS) as connection:
-                facts = read_facts(connection, config.server)
-                if not facts.identity.is_same_server(drain.identity):
-                    raise ServerChanged(
-                        f"the cursor belongs to {drain.identity}, but {facts.identity} answers",
-                        hint="The next plan follows the failover, or reports why it cannot.",
-                        source=config.source,
-                    )
+                facts = facts_of_cursor(connection, config.server, drain)
                 one = _Session(self, connection, facts, lake_rows, cut, drain, lake)
                 return [one.covered(*table, began=began, cadence=cadence) for table in due]
         finally:

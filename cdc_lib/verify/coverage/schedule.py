@@ -2,7 +2,7 @@
 
 Two rules. The table is gone through at a constant rate: the share of it that may be compared grows with time, by the whole table in
 :data:`LAP` of the period, and the oldest range is next. And a range that would be older than the period before the next run is
-compared whatever the share is. So the cost follows the period, however often runs come, and no range is late while runs come as
+compared with any share. So the cost follows the period, however often runs come, and no range is late while runs come as
 scheduled.
 """
 
@@ -130,12 +130,9 @@ def compared(
         epoch: of the position.
         position: of the cut.
     """
-    old = coverage.ranges[unit.number]
     end, end_text = reached if reached is not None else (unit.end, unit.end_text)
-    parts = [CoveredRange(end, end_text, rows, at, epoch, position)]
-    if reached is not None:
-        parts.append(replace(old, rows=max(1, old.rows - rows)))
-    ranges = (*coverage.ranges[: unit.number], *parts, *coverage.ranges[unit.number + 1 :])
+    first = CoveredRange(end, end_text, rows, at, epoch, position)
+    ranges = _divided(coverage, unit, first, rest=reached is not None)
     return replace(coverage, share=_spent(coverage, rows), ranges=_thinned(ranges))
 
 
@@ -153,11 +150,15 @@ def cut_off(coverage: Coverage, unit: Unit, reached: tuple[Key, Key] | None, row
     share = _spent(coverage, rows)
     if reached is None:
         return replace(coverage, share=share)
+    first = replace(coverage.ranges[unit.number], end=reached[0], end_text=reached[1], rows=rows)
+    return replace(coverage, share=share, ranges=_divided(coverage, unit, first, rest=True))
+
+
+def _divided(coverage: Coverage, unit: Unit, first: CoveredRange, *, rest: bool) -> tuple[CoveredRange, ...]:
+    """Return the ranges with another one at the beginning of a unit's, or in its place if nothing of it is left."""
     old = coverage.ranges[unit.number]
-    first = replace(old, end=reached[0], end_text=reached[1], rows=rows)
-    parts = (first, replace(old, rows=max(1, old.rows - rows)))
-    ranges = (*coverage.ranges[: unit.number], *parts, *coverage.ranges[unit.number + 1 :])
-    return replace(coverage, share=share, ranges=ranges)
+    parts = (first, replace(old, rows=max(1, old.rows - first.rows))) if rest else (first,)
+    return (*coverage.ranges[: unit.number], *parts, *coverage.ranges[unit.number + 1 :])
 
 
 def _spent(coverage: Coverage, rows: int) -> float:

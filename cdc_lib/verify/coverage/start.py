@@ -67,10 +67,7 @@ def said(source: str, done: Iterable[TableCoverage]) -> Iterator[tuple[bool, str
         if one.failed:
             yield True, f"{one.table}: a range that is due could not be compared: {one.failed}"
         for found in one.new_wrong[:SHOWN_ROWS]:
-            row = found.row
-            key = ", ".join(f"{name}={value}" for name, value in row.key.items())
-            columns = f" in {', '.join(row.columns)}" if row.columns else ""
-            yield True, f"{one.table}: row {key} is {row.kind}{columns} in {one.lake_table}"
+            yield True, f"{one.table}: row {found.row.text} in {one.lake_table}"
         if wrong := len(one.coverage.wrong):
             yield (
                 True,

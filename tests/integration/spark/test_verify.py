@@ -97,6 +97,17 @@ TABLES = {
 }
 
 
+CHANGES = (
+    "DELETE FROM tenants WHERE id = 25", "UPDATE tenants SET v = 'x' WHERE id IN (30, 31)",
+    "INSERT INTO tenants VALUES (1, 1000, 'new')",
+    "DELETE FROM texts WHERE v = 7", "INSERT INTO texts VALUES ('Ünew', 1)", "UPDATE texts SET v = NULL WHERE v = 9",
+    "UPDATE texts SET k = 'é11' WHERE v = 11",
+    "UPDATE bytes SET v = -v WHERE k = CHAR(35, 0)", "DELETE FROM bytes WHERE k = CHAR(1, 0)",
+    "UPDATE days SET v = 0 WHERE d = '2024-02-29'", "INSERT INTO days VALUES ('1999-12-31', 1)",
+)  # fmt: skip
+"""Statements that change, add and delete rows of the tables with a key."""
+
+
 def filled(source, *names):
     """One table for each kind of key, one without a key, and an empty one."""
     for name, (declared, values) in TABLES.items():
@@ -124,12 +135,7 @@ def test_missing_extra_and_different_rows_are_found_with_every_kind_of_key(sourc
     filled(source)
     assert source.report(chunk_rows=7).clean
     source.unlogged(
-        "DELETE FROM tenants WHERE id = 25", "UPDATE tenants SET v = 'x' WHERE id IN (30, 31)",
-        "INSERT INTO tenants VALUES (1, 1000, 'new')",
-        "DELETE FROM texts WHERE v = 7", "INSERT INTO texts VALUES ('Ünew', 1)", "UPDATE texts SET v = NULL WHERE v = 9",
-        "UPDATE texts SET k = 'é11' WHERE v = 11",
-        "UPDATE bytes SET v = -v WHERE k = CHAR(35, 0)", "DELETE FROM bytes WHERE k = CHAR(1, 0)",
-        "UPDATE days SET v = 0 WHERE d = '2024-02-29'", "INSERT INTO days VALUES ('1999-12-31', 1)",
+        *CHANGES,
         "DELETE FROM list WHERE a = 3 LIMIT 2", "INSERT INTO list VALUES (99, 0.5, ''), (98, 0.25, 'x'), (98, 0.25, 'x')",
     )  # fmt: skip
     report = source.report(chunk_rows=7)

@@ -28,7 +28,7 @@ def summary(files=1, size=1000, rows=100, deleted=0):
 def need(ages=(0,), *, other_layout=False, **figures):
     """The need of a table whose snapshots have these ages in days."""
     committed = [NOW - timedelta(days=age) for age in ages]
-    return need_of("lake.shop.t", summary(**figures), committed, SETTINGS, NOW, other_layout=other_layout)
+    return need_of(summary(**figures), committed, SETTINGS, NOW, other_layout=other_layout)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_current_snapshot_is_never_old():
     """It stays, however old; a table without a snapshot has none."""
     assert need(ages=(30,)).old_snapshots == 0
     assert need(ages=(30, 20, 6, 5, 1)).old_snapshots == 3
-    assert need_of("lake.shop.t", {}, [], SETTINGS, NOW).old_snapshots == 0
+    assert need_of({}, [], SETTINGS, NOW).old_snapshots == 0
 
 
 def test_what_is_below_the_limits_does_not_wait():

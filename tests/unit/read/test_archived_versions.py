@@ -366,16 +366,16 @@ def test_a_new_epoch_ends_the_history(source):
 def test_deleted_rows_of_soft_delete_tables_have_versions(source):
     """Those in batches as in a mirror; without them the marked row is a delete with its last values, or a statement without."""
 
-    def gone(country, name, offset, number=0):
+    def deleted(country, name, offset, number=0):
         return row(country, 1, name, offset) | {"_is_deleted": True, "_row": number}
 
     source.window(change("d", 310, "Gil"), statements=[("truncate", "shop.people", 350)])
     source.merged(
         [
-            gone("de", "Gil", 310),
-            gone("fr", "Eve", 350, STATEMENT_ROW),
-            gone("at", "Ida", 2),
-            gone("ch", "Ed", 3, STATEMENT_ROW),
+            deleted("de", "Gil", 310),
+            deleted("fr", "Eve", 350, STATEMENT_ROW),
+            deleted("at", "Ida", 2),
+            deleted("ch", "Ed", 3, STATEMENT_ROW),
         ],
         "soft_delete",
     )

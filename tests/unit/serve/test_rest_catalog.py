@@ -158,10 +158,10 @@ def test_a_client_is_told_where_the_lake_is_and_no_keys(tmp_path):
     secrets = {"s3.secret-access-key": "secret", "credential": "secret"}
     asks = {"header.X-Iceberg-Access-Delegation": "vended-credentials"}
 
-    def told(warehouse, **properties):
+    def settings_of(warehouse, **properties):
         lake = {"type": "rest", "uri": "http://catalog", "warehouse": warehouse, "properties": properties}
         return storage_settings(lake_config(tmp_path, store=store, lake=lake))
 
-    assert told("shop", **secrets) == told("s3://bucket/lake") == of_store
-    assert told("shop", **own) == {**of_store, **own, "s3.region": "there"}
-    assert told("shop", **asks) == told("file:///lake") == {}
+    assert settings_of("shop", **secrets) == settings_of("s3://bucket/lake") == of_store
+    assert settings_of("shop", **own) == {**of_store, **own, "s3.region": "there"}
+    assert settings_of("shop", **asks) == settings_of("file:///lake") == {}
