@@ -11,6 +11,7 @@ import sys
 import textwrap
 from typing import Any
 
+from tests.bench.capacity import capacity
 from tests.bench.processes import ROOT
 from tests.bench.report import DRAIN, GO, JAVA, PEERS, PYTHON, RAW, comparison
 from tests.bench.stages import STAGES
@@ -36,6 +37,7 @@ _PLAIN = {
     "airflow": "Runs of a DAG in Airflow",
     "xcom": "What runs of a source of many tables leave in Airflow",
     "parsing": "DAG files of many sources in Airflow",
+    "freshness": "From the commit at the source to the cut of the lake",
     "ui": "Answers of the page in Airflow",
 }
 _LAKE = {
@@ -43,6 +45,8 @@ _LAKE = {
     "reads": "Reading between compactions",
     "many": "Many small tables",
     "server": "Merges on one Spark server",
+    "sources": "Many sources on one Spark server",
+    "executors": "One merge on one, two and four executors",
     "end-to-end": "From the binlog to the lake",
 }
 
@@ -81,11 +85,11 @@ def page(documents: dict[str, Document]) -> str:
     parts += [_plain(_PLAIN[name], _command(name), documents[name]) for name in _PLAIN if name in documents]
     if "tables" in documents:
         parts.append(_tables(documents["tables"]))
-    parts += [
-        _plain(_LAKE[name], f"./dev bench lake {name}", documents[f"lake-{name}"])
-        for name in _LAKE
-        if f"lake-{name}" in documents
-    ]
+    for name, title in _LAKE.items():
+        if f"lake-{name}" in documents:
+            parts.append(_plain(title, f"./dev bench lake {name}", documents[f"lake-{name}"]))
+        if name == "merges" and {"drain", "lake-merges"} <= documents.keys():
+            parts += capacity(documents["drain"], documents["lake-merges"])
     if "positions" in documents:
         parts.append(_positions(documents["positions"]))
     if "growth" in documents:

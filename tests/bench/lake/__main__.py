@@ -1,4 +1,4 @@
-"""Benchmarks of the Spark side: ``./dev bench lake [merges reads many server end-to-end]``."""
+"""Benchmarks of the Spark side: ``./dev bench lake [merges reads many server sources executors end-to-end]``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.bench.lake.end_to_end import end_to_end
+from tests.bench.lake.executors import ROWS, merges_by_executors
 from tests.bench.lake.many import many_tables
 from tests.bench.lake.merges import CHANGES, merges
 from tests.bench.lake.reads import SCANS, reads
 from tests.bench.lake.server import MERGES, SMALL, WARM_UP, server_merges
+from tests.bench.lake.sources import ROUNDS, SOURCES, merges_of_sources
 from tests.bench.report import Figure, save
 from tests.bench.usage import ROOT
 from tests.harness.servers import MariaDbServer, MySqlServer
 
-PARTS = ("merges", "reads", "many", "server", "end-to-end")
+PARTS = ("merges", "reads", "many", "server", "sources", "executors", "end-to-end")
 _METHODS = {
     "merges": {"runs": "1 each way", "warm_up": "Spark is started, and not counted; its code is not warm"},
     "reads": {"runs": f"{SCANS} readings, the fastest counts; 1 of all others", "warm_up": "none beside the readings"},
@@ -27,6 +29,8 @@ _METHODS = {
         "runs": "3 in a Java process of their own; on the server as many as the rows say",
         "warm_up": f"{WARM_UP} merges on the server",
     },
+    "sources": {"runs": f"{ROUNDS} rounds", "warm_up": "the round that makes the tables"},
+    "executors": {"runs": "1 with each number", "warm_up": "Spark is started, and not counted; its code is not warm"},
     "end-to-end": {"runs": "1 of each workload", "warm_up": "none; the start of Python and Spark is counted"},
 }
 
@@ -41,6 +45,7 @@ def main() -> int:
     parser.add_argument("--windows", type=int, default=100, help="merged between two compactions (100)")
     parser.add_argument("--merges", type=int, default=MERGES, help=f"on a Spark server ({MERGES})")
     parser.add_argument("--minutes", type=float, help="the most for the merges on a Spark server; no limit without")
+    parser.add_argument("--sources", type=int, default=SOURCES, help=f"that share a Spark server ({SOURCES})")
     parser.add_argument("--scale", type=float, default=1.0, help="of the workloads from the binlog to the lake")
     parser.add_argument("--server", choices=["mysql", "mariadb"], default="mariadb")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench", help="the folder")
@@ -60,6 +65,12 @@ def main() -> int:
                     with MySqlServer() if options.server == "mysql" else MariaDbServer() as source:
                         server, tables = f"{source.flavor} {source.version}", min(options.tables, SMALL)
                         results = _printed(server_merges(Path(folder), source, tables, options.merges, options.minutes))
+                case "sources":
+                    with MySqlServer() if options.server == "mysql" else MariaDbServer() as source:
+                        server, tables = f"{source.flavor} {source.version}", min(options.tables, SMALL)
+                        results = _printed(merges_of_sources(Path(folder), source, options.sources, tables))
+                case "executors":
+                    results = _printed(merges_by_executors(Path(folder), min(options.rows[0], ROWS), options.changes))
                 case _:
                     figures, server = end_to_end(options.server, options.scale)
                     results = _printed(figures)

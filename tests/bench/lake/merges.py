@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.bench.capacity import MORE
 from tests.bench.lake.once import WAYS
 from tests.bench.report import Figure
 from tests.bench.usage import ROOT, CommandFailed
@@ -33,11 +34,9 @@ def merges(folder: Path, sizes: list[int], changes: int = CHANGES) -> Iterator[F
     took: dict[tuple[int, str], float] = {}
     for rows in sizes:
         lake = folder / str(rows)
-        _once("make", lake, rows)
+        once("make", lake, rows)
         for keys in ("uniform", "recent"):
-            results = {
-                way: json.loads(_once(way, lake, rows, f"--keys={keys}", f"--changes={changes}")) for way in WAYS
-            }
+            results = {way: json.loads(once(way, lake, rows, f"--keys={keys}", f"--changes={changes}")) for way in WAYS}
             if len({result["check"] for result in results.values()}) != 1:
                 raise CommandFailed(f"the ways left different rows: {results}")
             peer = results["merge-into"]["wall"]
@@ -54,6 +53,12 @@ def merges(folder: Path, sizes: list[int], changes: int = CHANGES) -> Iterator[F
                 yield Figure(f"{name}: peak memory of Java", result["peak_mib"], "MiB")
     small, large = sizes[0], sizes[-1]
     for keys in ("uniform", "recent"):
+        many = (f"--keys={keys}", f"--changes={MORE * changes}")
+        result = json.loads(once("ours", folder / str(small), small, *many))
+        name = f"{small:,} rows, {keys} keys, ours with {MORE * changes:,} changes"
+        yield Figure(f"{name}: wall", result["wall"], "s")
+        yield Figure(f"{name}: CPU", result["cpu"], "s")
+    for keys in ("uniform", "recent"):
         grown = round(took[large, keys] / took[small, keys], 2)
         goal = GROWTH if keys == "recent" else large / small
         yield Figure(
@@ -61,8 +66,12 @@ def merges(folder: Path, sizes: list[int], changes: int = CHANGES) -> Iterator[F
         )
 
 
-def _once(way: str, folder: Path, rows: int, *more: str) -> str:
-    """Return the last line of its output."""
+def once(way: str, folder: Path, rows: int, *more: str) -> str:
+    """Run one way of :mod:`tests.bench.lake.once` in a process of its own, and return the last line of its output.
+
+    Raises:
+        CommandFailed: it failed.
+    """
     command = [sys.executable, "-m", "tests.bench.lake.once", way, str(folder), f"--rows={rows}", *more]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:

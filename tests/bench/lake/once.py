@@ -62,9 +62,16 @@ def main() -> int:
     parser.add_argument("--changes", type=int, default=100_000)
     parser.add_argument("--keys", choices=["uniform", "recent"], default="uniform")
     parser.add_argument("--memory", default="2g")
+    parser.add_argument("--master", default="local[*]", help="where Spark runs its tasks")
+    parser.add_argument("--events", help="folder of Spark's event log, without it there is none")
     options = parser.parse_args()
     base = options.folder / "base"
-    config = lake_config(options.folder, merge={"driver_memory": options.memory})
+    conf = {"spark.executor.memory": "768m", "spark.driver.host": "127.0.0.1"} if options.master != "local[*]" else {}
+    if options.events:
+        log = {"enabled": "true", "dir": f"file://{options.events}", "compress": "false", "rolling.enabled": "false"}
+        conf |= {f"spark.eventLog.{name}": value for name, value in log.items()}
+    settings = {"driver_memory": options.memory, "spark_master": options.master, "conf": conf}
+    config = lake_config(options.folder, merge=settings)
     with spark_session(config) as spark:
         # A new store: in a used one, a merge would find its cut and do nothing.
         lake = Lake(spark, config, LocalStore(options.folder / f"store-{secrets.token_hex(4)}"))
@@ -73,6 +80,8 @@ def main() -> int:
             base.write_text(str(lake.state(TABLE).snapshot_id))
             return 0
         _set_back(spark, lake, base)
+        if conf:
+            spark.range(100).count()  # executors start with the first job
         taken = measured(spark, lake, options.way, options.rows, options.changes, options.keys)
     print(json.dumps(asdict(taken)))
     return 0

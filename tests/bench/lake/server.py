@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import psutil
-import yaml
-
-from cdc_lib.config import load_source
-from cdc_lib.config.credentials import Credentials
-from cdc_lib.jobs.client import SparkServer, job_request, raise_for
-from cdc_lib.pipeline import Pipeline
+from tests.bench.lake.memory import memory_of
+from tests.bench.lake.rounds import CHANGES, Rounds
 from tests.bench.report import Figure, spread
-from tests.bench.usage import measure
-from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import SqlServer
 from tests.harness.spark_server import RunningSparkServer
-
-DATABASE = "served"
-CHANGES = 50
-"""Changes of each table in each merge."""
 
 MERGES = 500
 
@@ -54,19 +40,19 @@ def server_merges(
     """
     with RunningSparkServer(folder) as spark:
         os.environ["CDC_PASSWORD"] = server.cdc_password
-        rounds = _Rounds(server, folder, spark, tables)
+        rounds = Rounds(server, folder, spark, tables)
         name = f"{_count(tables, 'table')} with {CHANGES} changes each"
         cold = [rounds.cold() for _ in range(3)]
         yield Figure(f"{name}, a Java process of its own: wall", median(cold), "s", spread=spread(cold))
         for _ in range(WARM_UP):
-            rounds.on_server()
-        yield from _memory(spark, 0)
+            rounds.warm()
+        yield from memory_of(spark, "", f"after {_count(0, 'merge')}")
         warm, step = list[float](), max(1, merges // 10)
         until = time.monotonic() + minutes * 60 if minutes is not None else float("inf")
         while len(warm) < merges and time.monotonic() < until:
-            warm.append(rounds.on_server())
+            warm.append(rounds.warm())
             if len(warm) % step == 0:
-                yield from _memory(spark, len(warm))
+                yield from memory_of(spark, "", f"after {_count(len(warm), 'merge')}")
         yield from _times(name, tables, cold, warm)
 
 
@@ -81,77 +67,5 @@ def _times(name: str, tables: int, cold: list[float], warm: list[float]) -> Iter
         )
 
 
-def _memory(spark: RunningSparkServer, merges: int) -> Iterator[Figure]:
-    """Yield the memory of the server's Java process after a number of merges: its objects that are in use, and all of it."""
-    assert spark.process is not None
-    [java] = [child for child in psutil.Process(spark.process.pid).children() if child.name() == "java"]
-    # What waits for a collection is no leak.
-    subprocess.run(["jcmd", str(java.pid), "GC.run"], capture_output=True, check=True)
-    after = f"after {_count(merges, 'merge')}"
-    yield Figure(f"Java's objects after garbage collection, {after}", spark.client.status().heap_mib, "MiB")
-    yield Figure(f"Java's process, {after}", java.memory_info().rss >> 20, "MiB")
-
-
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-@dataclass(slots=True)
-class _Rounds:
-    """Changes rows and merges them, in one of both ways."""
-
-    server: SqlServer
-    folder: Path
-    spark: RunningSparkServer
-    tables: int
-    number: int = 0
-
-    def __post_init__(self) -> None:
-        self.server.execute(f"CREATE DATABASE {DATABASE}")
-        for table in range(self.tables):
-            self.server.execute(f"CREATE TABLE t{table} (id INT PRIMARY KEY, v VARCHAR(30))", database=DATABASE)
-        settings = source_settings(self.server, [f"{DATABASE}.*"], self.folder, start="latest")
-        for name, merge in (
-            ("cold", {"driver_memory": "1g"}),
-            ("warm", {"spark_server": {"url": self.spark.client.url}}),
-        ):
-            (self.folder / name).mkdir()
-            (self.folder / name / "bench.yaml").write_text(yaml.safe_dump({**settings, "merge": merge}))
-        self._pipeline().plan(by="bench")  # records where it starts
-
-    def cold(self) -> float:
-        """Merge in a new Java process; return the seconds."""
-        self._drain()
-        used, _ = measure([sys.executable, "-m", "spark_jobs.merge", "--config", str(self._file("cold"))])
-        self._pipeline().ack_lake(by="bench")
-        return used.wall
-
-    def on_server(self) -> float:
-        """Merge on the server; return the seconds of the job."""
-        self._drain()
-        config = load_source(self._file("warm"))
-        assert config.merge.spark_server is not None
-        client = SparkServer(config.merge.spark_server)
-        job = client.follow(client.submit(job_request(config, "merge", key=f"bench {self.number}")), lambda _: None)
-        raise_for(job)
-        self._pipeline().ack_lake(by="bench")
-        return job.seconds
-
-    def _drain(self) -> None:
-        self.number += 1
-        low = self.number * CHANGES // 2  # half of the keys are new
-        rows = ", ".join(f"({low + key}, 'value {self.number}')" for key in range(CHANGES))
-        for table in range(self.tables):
-            self.server.execute(f"REPLACE INTO t{table} VALUES {rows}", database=DATABASE)
-        pipeline = self._pipeline()
-        for unit in pipeline.plan(by="bench"):
-            pipeline.drain(unit)
-        pipeline.ack_drain(by="bench")
-        pipeline.plan_merge(by="bench")
-
-    def _pipeline(self) -> Pipeline:
-        login = Credentials(self.server.cdc_user, self.server.cdc_password)
-        return Pipeline.open(load_source(self._file("cold")), login)
-
-    def _file(self, way: str) -> Path:
-        return self.folder / way / "bench.yaml"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import page, report
+from tests.bench.capacity import capacity
 from tests.bench.lake.__main__ import PARTS
 from tests.bench.readers import Measured
 from tests.bench.report import (
@@ -80,7 +81,7 @@ def results(folder: Path) -> dict[str, page.Document]:
 def test_each_section_that_is_made_says_how_it_was_measured(tmp_path):
     text = page.page(results(tmp_path))
     found = sections(text)
-    assert len(found) == 11
+    assert len(found) == 13
     assert {heading: labels[: len(LABELS)] for heading, labels in found.items()} == dict.fromkeys(found, LABELS)
     assert "(1.5 to 2.5)" in text
     assert "0.50 (0.50 to 2.50)" in text  # CPU seconds of a reader, over its runs
@@ -123,3 +124,19 @@ def test_a_single_run_has_no_spread():
     assert spread([1.0]) is None
     assert spread([2.0, 1.23456, 3.0]) == (1.235, 3.0)
     assert spread([2.4, 1.6], 0) == (2, 2)
+
+
+def test_the_cost_of_a_day_follows_from_the_drain_and_the_difference_of_two_merges():
+    def of(figures: dict[str, float]) -> page.Document:
+        return {"command": "one", "figures": [{"name": name, "value": value} for name, value in figures.items()]}
+
+    # 100 MB with 1,000,000 changes in 0.5 s; 900,000 further changes cost 18 CPU s.
+    drain = of({f"W2 {DRAIN}: {what}": value for what, value in (("speed", 200), ("wall", 0.5), ("rows read", 1e6), ("CPU", 0.36))})  # fmt: skip
+    merges = {
+        "5,000,000 rows, uniform keys, ours: CPU": 10.0,
+        "5,000,000 rows, uniform keys, ours with 1,000,000 changes: CPU": 28.0,
+    }
+    [section] = capacity(drain, of(merges))
+    assert "20.0 CPU s for a million changes with uniform keys" in section
+    assert "| W2 | 10,000 million | 1.0 | 55.6 | 2.4 |" in section
+    assert capacity(drain, of({"5,000,000 rows, uniform keys, ours: CPU": 10.0})) == []

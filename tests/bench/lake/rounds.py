@@ -1,0 +1,99 @@
+"""A source of small tables whose changes are merged again and again, in a Java process of their own or on a Spark server."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from cdc_lib.config import load_source
+from cdc_lib.config.credentials import Credentials
+from cdc_lib.jobs.client import SparkServer, job_request, raise_for
+from cdc_lib.jobs.request import JobStatus
+from cdc_lib.pipeline import Pipeline
+from tests.bench.usage import measure
+from tests.harness.seeded_shop import source_settings
+from tests.harness.servers import SqlServer
+from tests.harness.spark_server import RunningSparkServer
+
+CHANGES = 50
+"""Changes of each table in each merge."""
+
+
+@dataclass(slots=True)
+class Rounds:
+    """Changes rows and merges them, in one of both ways.
+
+    Args:
+        server: the source.
+        folder: for store, lake and source files.
+        spark: the server.
+        tables: their number.
+        database: of the source's tables; it is made.
+        number: rounds so far.
+    """
+
+    server: SqlServer
+    folder: Path
+    spark: RunningSparkServer
+    tables: int
+    database: str = "served"
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        self.server.execute(f"CREATE DATABASE {self.database}")
+        for table in range(self.tables):
+            self.server.execute(f"CREATE TABLE t{table} (id INT PRIMARY KEY, v VARCHAR(30))", database=self.database)
+        settings = source_settings(self.server, [f"{self.database}.*"], self.folder, start="latest")
+        for name, merge in (
+            ("cold", {"driver_memory": "1g"}),
+            ("warm", {"spark_server": {"url": self.spark.client.url}}),
+        ):
+            (self.folder / name).mkdir(parents=True)
+            (self.folder / name / f"{self.database}.yaml").write_text(yaml.safe_dump({**settings, "merge": merge}))
+        self._pipeline().plan(by="bench")  # records where it starts
+
+    def cold(self) -> float:
+        """Change rows and merge them in a new Java process; return the seconds of the merge."""
+        self.drain()
+        used, _ = measure([sys.executable, "-m", "spark_jobs.merge", "--config", str(self._file("cold"))])
+        self._pipeline().ack_lake(by="bench")
+        return used.wall
+
+    def warm(self) -> float:
+        """Change rows and merge them on the server; return the seconds of the job."""
+        self.drain()
+        return self.merge_on_server().seconds
+
+    def merge_on_server(self) -> JobStatus:
+        """Merge what was drained, and move the lake cursor; return the job."""
+        config = load_source(self._file("warm"))
+        assert config.merge.spark_server is not None
+        client = SparkServer(config.merge.spark_server)
+        request = job_request(config, "merge", key=f"{self.database} {self.number}")
+        job = client.follow(client.submit(request), lambda _: None)
+        raise_for(job)
+        self._pipeline().ack_lake(by="bench")
+        return job
+
+    def drain(self) -> None:
+        """Change rows of each table, drain them, and plan their merge."""
+        self.number += 1
+        low = self.number * CHANGES // 2  # half of the keys are new
+        rows = ", ".join(f"({low + key}, 'value {self.number}')" for key in range(CHANGES))
+        for table in range(self.tables):
+            self.server.execute(f"REPLACE INTO t{table} VALUES {rows}", database=self.database)
+        pipeline = self._pipeline()
+        for unit in pipeline.plan(by="bench"):
+            pipeline.drain(unit)
+        pipeline.ack_drain(by="bench")
+        pipeline.plan_merge(by="bench")
+
+    def _pipeline(self) -> Pipeline:
+        login = Credentials(self.server.cdc_user, self.server.cdc_password)
+        return Pipeline.open(load_source(self._file("cold")), login)
+
+    def _file(self, way: str) -> Path:
+        return self.folder / way / f"{self.database}.yaml"
