@@ -4,6 +4,8 @@ CdcError
 ├── ConfigError                  a source file, a setting or a command line is wrong
 ├── SourceError                  the MySQL or MariaDB server
 │   ├── SourceUnavailable *      cannot connect, or the connection broke
+│   │   └── TunnelUnavailable *  the SSH server or SOCKS proxy on the way does not answer, or its connection broke
+│   ├── TunnelRefused            the SSH server or SOCKS proxy refuses, or its host key is not accepted
 │   ├── PositionPurged           the server no longer has the binlog the cursor needs
 │   ├── PositionNotFound         the server has the file, but not that position in it
 │   ├── TableUnreadable          the server refuses to read one table, and answers for the others
@@ -153,6 +155,18 @@ class SourceUnavailable(SourceError):
 
     code = "source_unavailable"
     retryable = True
+
+
+class TunnelUnavailable(SourceUnavailable):
+    """The SSH server or SOCKS proxy on the way to the server cannot be reached, or its connection broke."""
+
+    code = "tunnel_unavailable"
+
+
+class TunnelRefused(SourceError):
+    """The SSH server or SOCKS proxy refuses the log-in or the connection, or its host key is not accepted."""
+
+    code = "tunnel_refused"
 
 
 class PositionPurged(SourceError):

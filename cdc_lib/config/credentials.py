@@ -9,7 +9,25 @@ from dataclasses import dataclass, field
 from cdc_lib.config.server import ServerConfig
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.store import StoreConfig
+from cdc_lib.config.tunnel import SocksConfig, SshConfig
 from cdc_lib.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class HopLogin:
+    """The log-in at the SSH server or SOCKS proxy on the way to the source; its text never shows a secret.
+
+    Args:
+        user: its name there; empty at a proxy that asks for none.
+        password: of the user; may be empty.
+        key: text of a private key; empty if the key is in a file or an agent.
+        passphrase: of the private key; may be empty.
+    """
+
+    user: str = ""
+    password: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+    passphrase: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +38,13 @@ class Credentials:
         user: name of the MySQL user.
         password: its password.
         mask_key: key of the hashes under ``masks``; empty without hashes.
+        hop: log-in at the SSH server or SOCKS proxy on the way.
     """
 
     user: str
     password: str = field(repr=False)
     mask_key: str = field(default="", repr=False)
+    hop: HopLogin = HopLogin()
 
     def __str__(self) -> str:
         """Return the user name only."""
@@ -46,7 +66,7 @@ def credentials_from_environment(server: ServerConfig, environ: Mapping[str, str
         ConfigError: it is not set, or the file names only an Airflow connection.
     """
     if server.rds_iam is not None and server.user is not None:
-        return Credentials(server.user, "")
+        return Credentials(server.user, "", hop=hop_login_from_environment(server, environ))
     if server.password_env is None or server.user is None:
         missing = "password_env" if server.password_env is None else "user"
         raise ConfigError(
@@ -54,22 +74,64 @@ def credentials_from_environment(server: ServerConfig, environ: Mapping[str, str
             hint=f"Add server.{missing} to the source file to use it outside Airflow.",
             connection=server.connection,
         )
-    return Credentials(server.user, _required(environ, server.password_env, "the password of the source's user"))
+    password = _required(environ, server.password_env, "the password of the source's user")
+    return Credentials(server.user, password, hop=hop_login_from_environment(server, environ))
 
 
-HANDED = ("CDC_HANDED_USER", "CDC_HANDED_PASSWORD", "CDC_HANDED_MASK_KEY")
+def hop_login_from_environment(server: ServerConfig, environ: Mapping[str, str] = os.environ) -> HopLogin:
+    """Take the log-in at the SSH server or SOCKS proxy from the variables that the source file names.
+
+    Raises:
+        ConfigError: one of them is not set, or the file names only an Airflow connection.
+    """
+    hop = server.hop
+    if hop is None:
+        return HopLogin()
+    if hop.connection is not None and (hop.user is None or not _names_a_secret(hop)):
+        raise ConfigError(
+            f"only Airflow knows the log-in at {hop.named}",
+            hint="Add user, and the variables of the log-in, beside connection to use it outside Airflow.",
+            connection=hop.connection,
+        )
+    ssh = server.ssh
+    return HopLogin(
+        hop.user or "",
+        _optional(environ, hop.password_env, f"the password of the user at {hop.named}"),
+        _optional(environ, ssh.key_env if ssh else None, f"the private key for {hop.named}"),
+        _optional(environ, ssh.passphrase_env if ssh else None, "the passphrase of the private key"),
+    )
+
+
+def _names_a_secret(hop: SshConfig | SocksConfig) -> bool:
+    keys = isinstance(hop, SshConfig) and (hop.key_file is not None or hop.key_env is not None or hop.agent)
+    return keys or hop.password_env is not None
+
+
+HANDED = (
+    "CDC_HANDED_USER",
+    "CDC_HANDED_PASSWORD",
+    "CDC_HANDED_MASK_KEY",
+    "CDC_HANDED_HOP_USER",
+    "CDC_HANDED_HOP_PASSWORD",
+    "CDC_HANDED_HOP_KEY",
+    "CDC_HANDED_HOP_PASSPHRASE",
+)
 """Environment variables by which Airflow passes secrets of its connections to a job."""
 
 
 def handed_on(credentials: Credentials) -> dict[str, str]:
     """Return the environment variables that pass credentials to the process of a job."""
-    return dict(zip(HANDED, (credentials.user, credentials.password, credentials.mask_key), strict=True))
+    hop = credentials.hop
+    own = (credentials.user, credentials.password, credentials.mask_key)
+    return dict(zip(HANDED, (*own, hop.user, hop.password, hop.key, hop.passphrase), strict=True))
 
 
 def take_handed(environ: MutableMapping[str, str] = os.environ) -> Credentials | None:
     """Return the passed credentials, None without any; removes them from the environment, so that no child inherits them."""
-    user, password, mask_key = (environ.pop(name, None) for name in HANDED)
-    return Credentials(user, password, mask_key or "") if user is not None and password is not None else None
+    user, password, mask_key, *hop = (environ.pop(name, None) for name in HANDED)
+    if user is None or password is None:
+        return None
+    return Credentials(user, password, mask_key or "", HopLogin(*(value or "" for value in hop)))
 
 
 def mask_key_from_environment(config: SourceConfig, environ: Mapping[str, str] = os.environ) -> str:
@@ -119,6 +181,10 @@ def store_keys_from_environment(store: StoreConfig, environ: Mapping[str, str] =
         _required(environ, store.access_key_env, "the access key of the store"),
         _required(environ, store.secret_key_env, "the secret key of the store"),
     )
+
+
+def _optional(environ: Mapping[str, str], name: str | None, what: str) -> str:
+    return "" if name is None else _required(environ, name, what)
 
 
 def _required(environ: Mapping[str, str], name: str, what: str) -> str:

@@ -162,11 +162,13 @@ def _refuse(one: Loaded, files: list[str]) -> Loaded:
 
 def _refuse_server_id_twins(loaded: list[Loaded]) -> list[Loaded]:
     """Refuse equal server_ids at one server: it disconnects the older of two such replicas."""
-    homes: dict[tuple[str, int, int], list[str]] = {}
+    homes: dict[tuple[object, str, int, int], list[str]] = {}
     for one in loaded:
         if one.config is not None and one.config.server.server_id is not None:
             server = one.config.server
-            homes.setdefault((server.host, server.port, one.config.server.server_id), []).append(one.path.name)
+            # Behind two bastions, one private address can be two servers.
+            hop = (server.hop.host, server.hop.port) if server.hop is not None else None
+            homes.setdefault((hop, server.host, server.port, one.config.server.server_id), []).append(one.path.name)
     twins = {name: files for files in homes.values() if len(files) > 1 for name in files}
     return [_refuse_server_id(one, twins[one.path.name]) if one.path.name in twins else one for one in loaded]
 

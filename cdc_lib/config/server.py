@@ -9,6 +9,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from cdc_lib.config.base import Duration, Section, VariableName, at_most
+from cdc_lib.config.tunnel import SocksConfig, SshConfig
 
 
 class TlsConfig(Section):
@@ -75,6 +76,12 @@ class ServerConfig(Section):
         default=None, description="region; log-in by tokens of Amazon RDS, which needs tls and no password"
     )
     tls: TlsConfig | None = Field(default=None, description="ca, cert, key, verify")
+    ssh: SshConfig | None = Field(
+        default=None, description="host, user, key_file, ...; an SSH server through which the server is reached"
+    )
+    socks: SocksConfig | None = Field(
+        default=None, description="host, port, ...; a SOCKS5 proxy through which the server is reached"
+    )
     server_id: int | None = Field(
         default=None, ge=1, le=2**32 - 1, description="1 to 4294967295, unlike any other replica's; derived when null"
     )
@@ -82,8 +89,15 @@ class ServerConfig(Section):
         default=timedelta(seconds=10), description="a duration such as 10s, 1s to 1h"
     )
 
+    @property
+    def hop(self) -> SshConfig | SocksConfig | None:
+        """The SSH server or SOCKS proxy on the way; None if the server is reached directly."""
+        return self.ssh or self.socks
+
     @model_validator(mode="after")
     def _log_in(self) -> Self:
+        if self.ssh is not None and self.socks is not None:
+            raise ValueError("ssh and socks are given one or the other")
         if self.rds_iam is not None:
             self._check_rds_iam()
         elif self.password_env is None and self.connection is None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import partial
 
 from cdc_lib.config import Credentials, ServerConfig, SourceConfig, TablesConfig
+from cdc_lib.doctor.hop_check import check_hop
 from cdc_lib.doctor.java_check import check_java
 from cdc_lib.doctor.lake_check import check_lake
 from cdc_lib.doctor.server_check import check_grants, check_server, check_standby, check_start, check_tables
@@ -38,6 +39,7 @@ def examine(pipeline: Pipeline, patience: float = PATIENCE, java: Check = check_
     config, credentials = _hurried(pipeline.config), pipeline.credentials
     hurried = Pipeline(config, credentials, pipeline.store, pipeline.cursors)
     checks: dict[str, Check] = {
+        "the way to the server": lambda: check_hop(config.server, credentials),
         "the server": hurried.preflight,
         "the grants": lambda: check_grants(config.server, config.tables, credentials),
         "the tables": lambda: check_tables(config, credentials),

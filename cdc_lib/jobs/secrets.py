@@ -18,7 +18,9 @@ SERVER_TOKEN = "CDC_SPARK_SERVER_TOKEN"
 def secret_variables(config: SourceConfig) -> tuple[str, ...]:
     """Return the names of the environment variables that may hold secrets of a source."""
     store, server = config.store, config.server
-    named = (server.password_env, config.mask_key_env, store.access_key_env, store.secret_key_env)
+    ssh, socks = server.ssh, server.socks
+    hop = (ssh.key_env, ssh.passphrase_env, ssh.password_env) if ssh else ((socks.password_env,) if socks else ())
+    named = (server.password_env, *hop, config.mask_key_env, store.access_key_env, store.secret_key_env)
     own = tuple(name for name in named if name is not None)
     return (*own, *HANDED, *HANDED_STORE, *AWS)
 

@@ -23,6 +23,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.mysql.connection import connect, translated
 from cdc_lib.mysql.pymysql_private import close_at_once, receive_into, send_command, socket_of
+from cdc_lib.mysql.tunnel.way import failure_on_the_way
 
 _NON_BLOCKING = 1
 """Flag of COM_BINLOG_DUMP: the server ends the stream at the end of its binlog instead of waiting."""
@@ -56,16 +57,20 @@ class ServerStream:
 
         Raises:
             SourceUnavailable: the connection broke, or was silent for two minutes.
+            TunnelUnavailable: the connection to the SSH server on the way broke.
         """
         try:
-            return self._receive(view)
+            got = self._receive(view)
         except (OSError, ValueError) as error:
-            raise SourceUnavailable(
+            raise failure_on_the_way(self._connection) or SourceUnavailable(
                 f"the connection broke while rows were read: {error}",
                 hint="The task can be tried again.",
                 host=self._server.host,
                 port=self._server.port,
             ) from error
+        if not got and (broken := failure_on_the_way(self._connection)) is not None:
+            raise broken
+        return got
 
     def _receive(self, view: memoryview) -> int:
         got = receive_into(self._connection, view)
@@ -145,7 +150,7 @@ def binlog_dump(
         send_command(connection, COMMAND.COM_BINLOG_DUMP, arguments)
     except (pymysql.MySQLError, OSError) as error:
         close_at_once(connection)
-        raise translated(error, server) from error
+        raise translated(error, connection) from error
     return ServerStream(connection, server)
 
 
@@ -177,5 +182,5 @@ def query(server: ServerConfig, connection: Connection[Any], sql: str) -> Server
             cursor.execute("SET character_set_results = NULL, sql_mode = 'ALLOW_INVALID_DATES'")
         send_command(connection, COMMAND.COM_QUERY, sql)
     except (pymysql.MySQLError, OSError) as error:
-        raise translated(error, server) from error
+        raise translated(error, connection) from error
     return ServerStream(connection, server)

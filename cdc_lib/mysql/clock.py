@@ -25,7 +25,7 @@ def clock_of(server: ServerConfig, credentials: Credentials) -> datetime:
         try:
             found: datetime = rows_of(connection, "SELECT UTC_TIMESTAMP(6)")[0][0]
         except pymysql.MySQLError as error:
-            raise translated(error, server) from error
+            raise translated(error, connection) from error
         return found.replace(tzinfo=UTC)
 
 

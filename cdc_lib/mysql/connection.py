@@ -14,10 +14,11 @@ from pymysql.connections import Connection
 
 from cdc_lib.config import Credentials, ServerConfig
 from cdc_lib.config.start import FailoverConfig
-from cdc_lib.errors import ConfigError, Context, SourceError, SourceUnavailable, UnsupportedServer
+from cdc_lib.errors import ConfigError, Context, SourceError, SourceUnavailable, TunnelUnavailable, UnsupportedServer
 from cdc_lib.model.refusals import is_of_connection, is_passing, refused_for
 from cdc_lib.mysql.clear_password import NOT_TO_STRANGERS
 from cdc_lib.mysql.rds_iam import login_token
+from cdc_lib.mysql.tunnel.way import Way, failure_on_the_way, hop_of
 from cdc_lib.mysql.unsupported import refuse_foreign
 
 _ACCESS_DENIED = {1044, 1045, 1142, 1227, 1698}
@@ -42,6 +43,8 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
 
     Raises:
         SourceUnavailable: no response, or too many connections.
+        TunnelUnavailable: the SSH server or SOCKS proxy on the way does not respond.
+        TunnelRefused: it refuses, or its host key is not accepted.
         UnsupportedServer: the log-in or the TLS handshake is refused, or the server is not MySQL or MariaDB.
         ConfigError: a file of ``server.tls`` cannot be read, or there are no AWS credentials for ``server.rds_iam``.
     """
@@ -50,8 +53,10 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
     if server.rds_iam is not None:
         password = login_token(server, server.rds_iam.region, credentials.user)
     known = server.tls is not None and server.tls.verify
+    way = Way(server, credentials.hop)
     try:
         session = _EncryptedConnection(
+            way,
             host=server.host,
             port=server.port,
             user=credentials.user,
@@ -67,7 +72,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
             program_name="lakecdc",
         )
     except (pymysql.MySQLError, OSError) as error:
-        raise translated(error, server) from error
+        raise way.failure() or translated(error, server) from error
     known_by_name: Any = session  # the driver's stubs omit server_version
     try:
         refuse_foreign(str(known_by_name.server_version), host=server.host, port=server.port)
@@ -82,15 +87,21 @@ def can_be_reached(server: ServerConfig, credentials: Credentials, rules: Failov
 
     Raises:
         UnsupportedServer: the log-in is refused, which a retry does not change.
+        TunnelUnavailable: the hop on the way does not answer, which says nothing about the server.
+        TunnelRefused: the hop refuses, which a retry does not change.
     """
+    hop_error: TunnelUnavailable | None = None
     for attempt in range(rules.attempts):
         if attempt:
             time.sleep(rules.retry_delay.total_seconds())
         try:
             connect(server, credentials).close()
-        except SourceUnavailable:
+        except SourceUnavailable as error:
+            hop_error = error if isinstance(error, TunnelUnavailable) else None
             continue
         return True
+    if hop_error is not None:
+        raise hop_error
     return False
 
 
@@ -99,7 +110,19 @@ class _EncryptedConnection(Connection):
 
     The driver does the same, but loads all of the system's certificate authorities, which it does not use. That takes longer
     than the log-in.
+
+    Args:
+        way: to the server; its socket carries the TLS handshake, so the server's own name is checked.
+        **options: of the driver.
     """
+
+    def __init__(self, way: Way, **options: Any) -> None:
+        self.way = way
+        super().__init__(**options)
+
+    def connect(self, sock: Any = None) -> None:
+        """Connect through the hop that the source file names, if it names one."""
+        super().connect(sock if sock is not None else self.way.open())
 
     def _create_ssl_ctx(self, options: object) -> ssl.SSLContext:
         return options if isinstance(options, ssl.SSLContext) else _unchecked()
@@ -181,8 +204,11 @@ def translated(error: Exception, server: _HostAndPort, table: str = "") -> Sourc
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
     context: dict[str, Context] = {"host": server.host, "port": server.port}
-    if table and isinstance(error, pymysql.MySQLError) and not is_of_connection(number):
-        return refused_for(table, number, text)
+    refused: SourceError | None = failure_on_the_way(server)
+    if refused is None and table and isinstance(error, pymysql.MySQLError) and not is_of_connection(number):
+        refused = refused_for(table, number, text)
+    if refused is not None:
+        return refused
     if number in _ACCESS_DENIED:
         return UnsupportedServer(
             f"the server refuses: {text}", hint="Check user, password and grants; cdc doctor prints them.", **context
@@ -197,7 +223,7 @@ def translated(error: Exception, server: _HostAndPort, table: str = "") -> Sourc
         )
     if not isinstance(error, pymysql.MySQLError) or is_of_connection(number):
         return SourceUnavailable(
-            f"the server cannot be reached: {text}",
+            f"the server cannot be reached{f' through {hop}' if (hop := hop_of(server)) else ''}: {text}",
             hint=_NO_MORE if number in _LIMITS else "Check server.host and server.port, and that it runs.",
             **context,
         )

@@ -106,7 +106,7 @@ def look_up_session(server: ServerConfig, credentials: Credentials, identity: Se
         rows_of(connection, "START TRANSACTION READ ONLY")
     except pymysql.MySQLError as error:
         connection.close()
-        raise translated(error, server) from error
+        raise translated(error, connection) from error
     except BaseException:
         connection.close()
         raise

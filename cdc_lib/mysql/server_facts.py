@@ -134,7 +134,7 @@ def read_facts(connection: Connection[Any], server: ServerConfig) -> ServerFacts
             tuple((str(row[0]), int(row[1])) for row in rows_of(connection, "SHOW BINARY LOGS")) if binlog_end else ()
         )
     except pymysql.MySQLError as error:
-        raise translated(error, server) from error
+        raise translated(error, connection) from error
     identity = _identity(variables, server)
     return ServerFacts(identity, version, variables, binlog_end, gtid_set, files, purged, clock, replicates, rds)
 
@@ -148,7 +148,7 @@ def read_identity(connection: Connection[Any], server: ServerConfig) -> ServerId
     try:
         return _identity(read_variables(connection), server)
     except pymysql.MySQLError as error:
-        raise translated(error, server) from error
+        raise translated(error, connection) from error
 
 
 def _identity(variables: Mapping[str, str], server: ServerConfig) -> ServerIdentity:

@@ -9,7 +9,6 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 
-from cdc_lib.config import ServerConfig
 from cdc_lib.model.charset import charset_name, charset_of_collation
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.refusals import NO_SUCH_TABLE
@@ -27,13 +26,11 @@ class Definitions:
 
     Args:
         connection: a session on the source for this purpose alone.
-        server: for messages.
     """
 
-    def __init__(self, connection: Connection[Any], server: ServerConfig) -> None:
+    def __init__(self, connection: Connection[Any]) -> None:
         """Send nothing yet."""
         self._connection = connection
-        self._server = server
 
     @contextmanager
     def locked(self, database: str, table: str) -> Iterator[Definition | None]:
@@ -48,7 +45,7 @@ class Definitions:
             yield self._read(database, table) if exists else None
             rows_of(self._connection, "ROLLBACK")
         except pymysql.MySQLError as error:
-            raise translated(error, self._server, TableName(database, table)) from error
+            raise translated(error, self._connection, TableName(database, table)) from error
 
     def database(self, database: str) -> Definition | None:
         """Return a database's default character set, or None if there is no such database."""

@@ -101,7 +101,7 @@ def _wait(
             time.sleep(_PAUSE)
             undecided = look(connection, undecided)
     except pymysql.MySQLError as error:
-        raise translated(error, server) from error
+        raise translated(error, connection) from error
     finally:
         connection.close()
     if undecided:

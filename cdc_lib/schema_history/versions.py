@@ -289,7 +289,7 @@ class Histories:
         """Give a function that reads a definition and the end of the binlog under the table's metadata lock."""
         server, credentials = self.config.server, self.credentials
         with closing(connect(server, credentials)) as one, closing(connect(server, credentials)) as other:
-            definitions = Definitions(one, server)
+            definitions = Definitions(one)
 
             def read(entity: Entity) -> _DefinitionRead:
                 if not entity[1]:

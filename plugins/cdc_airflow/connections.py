@@ -6,6 +6,7 @@ A test answers one line for each finding of the preflight: ``ok``, ``warning`` o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,8 +17,16 @@ from pydantic import BaseModel, ValidationError
 
 from cdc_airflow.connection_answer import answer_of, line_of
 from cdc_airflow.get_provider_info import SOURCE_TYPE, STORE_TYPE
-from cdc_lib.config import Credentials, SourceConfig, StoreConfig, credentials_from_environment, load_source
-from cdc_lib.config.credentials import StoreKeys
+from cdc_lib.config import (
+    Credentials,
+    HopLogin,
+    SourceConfig,
+    SshConfig,
+    StoreConfig,
+    credentials_from_environment,
+    load_source,
+)
+from cdc_lib.config.credentials import StoreKeys, hop_login_from_environment
 from cdc_lib.config.explain import explain
 from cdc_lib.config.server import ServerConfig, TlsConfig
 from cdc_lib.config.tables import TablesConfig
@@ -67,7 +76,8 @@ class SourceConnectionHook(BaseHook):
         extra = _extra(connection)
         if extra.get("source_file"):
             config = load_source(Path(str(extra["source_file"])))
-            pipeline = Pipeline.open(config, log_in(connection, config.server.user), store_keys_of(config))
+            credentials = replace(log_in(connection, config.server.user), hop=hop_login_of(config.server))
+            pipeline = Pipeline.open(config, credentials, store_keys_of(config))
             return [*_other_address(connection, config), *examine(pipeline)]
         return examine_server(_server(connection, extra), _tables(extra), log_in(connection))
 
@@ -132,13 +142,45 @@ def credentials_of(server: ServerConfig) -> Credentials:
     A ``user`` in the file wins over that of the connection.
 
     Raises:
-        ConfigError: there is no such connection, it has no user or no password, or the variable is not set.
+        ConfigError: there is no such connection, it has no user or no password, or a variable is not set.
     """
+    hop = hop_login_of(server)
     if server.connection is None:
-        found = credentials_from_environment(server)
+        found = credentials_from_environment(server.model_copy(update={"ssh": None, "socks": None}))
         mask_secret(found.password)
-        return found
-    return log_in(_connection(server.connection), server.user)
+        return replace(found, hop=hop)
+    return replace(log_in(_connection(server.connection), server.user), hop=hop)
+
+
+def hop_login_of(server: ServerConfig) -> HopLogin:
+    """Return the log-in at the SSH server or SOCKS proxy on the way: of the connection that it names, else from the environment.
+
+    A user and a key that the file names win over those of the connection.
+
+    Raises:
+        ConfigError: there is no such connection, it has no user or no secret, or a variable is not set.
+    """
+    hop = server.hop
+    if hop is None or hop.connection is None:
+        found = hop_login_from_environment(server)
+    else:
+        connection = _connection(hop.connection)
+        extra = _extra(connection)
+        own_key = isinstance(hop, SshConfig) and (hop.key_file is not None or hop.agent)
+        found = HopLogin(
+            hop.user or connection.login or "",
+            connection.password or "",
+            "" if own_key else str(extra.get("private_key") or ""),
+            str(extra.get("private_key_passphrase") or ""),
+        )
+        if not found.user:
+            raise _lacking(connection, "login")
+        if not (found.password or found.key or own_key):
+            raise _lacking(connection, "password and no private_key" if server.ssh else "password")
+    for secret in (found.password, found.key, found.passphrase):
+        if secret:
+            mask_secret(secret)
+    return found
 
 
 def keys_of(connection: Connection) -> StoreKeys | None:

@@ -100,7 +100,9 @@ class CdcHook(BaseHook):
 
     def handed_on(self) -> dict[str, str]:
         """Return the variables by which a job gets the secrets that only Airflow knows."""
-        if self.config.server.connection is None and self.config.mask_key_connection is None:
+        hop = self.config.server.hop
+        connections = (self.config.server.connection, self.config.mask_key_connection, hop and hop.connection)
+        if not any(connections):
             return self.store_handed_on()
         return {**handed_on(replace(self.credentials, mask_key=self.mask_key)), **self.store_handed_on()}
 

@@ -31,6 +31,7 @@ _PLAIN = {
     "read": "Rows of a lake table by key, without Spark",
     "reselect": "Rows read back by their keys",
     "snapshot": "A table read by SELECT",
+    "tunnel": "A window drained through an SSH server and a SOCKS proxy",
     "verify": "A table compared with its source",
     "ddl": "Many statements on tables, MySQL",
     "ddl-mariadb": "Many statements on tables, MariaDB",

@@ -34,6 +34,8 @@ CODES = frozenset(
         "config_error",
         "source_error",
         "source_unavailable",
+        "tunnel_unavailable",
+        "tunnel_refused",
         "position_purged",
         "position_not_found",
         "table_unreadable",

@@ -10,7 +10,6 @@ from cdc_lib.binlog.ddl.history.advance import advance
 from cdc_lib.binlog.ddl.history.column import Rules
 from cdc_lib.binlog.ddl.history.words import CannotFollow
 from cdc_lib.binlog.ddl.statement import Statement
-from cdc_lib.config import ServerConfig
 from cdc_lib.mysql.information_schema import source_type
 from cdc_lib.mysql.table_definition import Definitions
 from tests.harness.tables import RandomTable
@@ -22,8 +21,7 @@ class Follower:
     def __init__(self, server, database):
         self.database = database
         self.server = server
-        config = ServerConfig(host=server.host, port=server.port, user="root", password_env="UNUSED")
-        self.definitions = Definitions(server.connect(), config)
+        self.definitions = Definitions(server.connect())
         self.rules = Rules(source_type, mariadb=server.flavor == "mariadb")
         self.known = {(database, ""): self.definitions.database(database)}
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from cdc_airflow import connections, hooks
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators import PlanOperator
-from cdc_lib.config import Credentials, load_source
+from cdc_lib.config import Credentials, HopLogin, load_source
 from cdc_lib.config.credentials import StoreKeys, store_keys_from_environment, take_handed
 from cdc_lib.errors import ConfigError
 
@@ -75,6 +76,26 @@ def test_the_connections_of_a_task_win_over_the_file(sources: Path, masked: list
     path.write_text(text.replace("password_env: CDC_TEST_PASSWORD", tokens).replace("db.example", TOKEN_HOST))
     with pytest.raises(ConfigError, match=r"shop_db.*Leave out one"):
         _ = task.hook().config
+
+
+def test_the_log_in_at_a_bastion_comes_from_its_connection(
+    sources: Path, masked: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Of the SSH provider's type, whose extra has the key; it goes to jobs too, and all of it is masked."""
+    extra = '{"private_key": "k-3-y", "private_key_passphrase": "w-0-rd"}'
+    monkeypatch.setenv("CDC_TEST_PASSWORD", "tiger-7")
+    monkeypatch.setenv("AIRFLOW_CONN_HOP", json.dumps({"conn_type": "ssh", "login": "tunnel", "extra": extra}))
+    path = sources / "shop.yaml"
+    text = path.read_text()
+    named = "password_env: CDC_TEST_PASSWORD, ssh: {host: bastion, connection: hop}"
+    path.write_text(text.replace("password_env: CDC_TEST_PASSWORD", named))
+    hook = CdcHook(path)
+    assert hook.credentials.hop == HopLogin("tunnel", "", "k-3-y", "w-0-rd")
+    assert take_handed(hook.handed_on()) == hook.credentials
+    assert {"k-3-y", "w-0-rd"} <= {*masked}
+    monkeypatch.setenv("AIRFLOW_CONN_HOP", '{"conn_type": "ssh", "login": "tunnel"}')
+    with pytest.raises(ConfigError, match=r"hop has no password and no private_key.*Connections"):
+        _ = CdcHook(path).credentials
 
 
 def test_a_connection_without_a_password_is_refused_by_name(

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 FOLLOWED_ELSEWHERE = {
+    "the connection to … broke: …": "tests/integration/mysql/test_ssh_tunnel.py::test_a_bastion_that_dies_is_named_and_a_retry_works",
+    "… answers, and does not reach the server: …": "tests/integration/mysql/test_ssh_tunnel.py::test_another_server_takes_over_only_if_the_bastion_says_that_the_first_is_away",
+    "the host key of … is not accepted: it shows …, which …": "tests/integration/mysql/test_ssh_tunnel.py::test_a_host_key_must_be_known",
+    "… refuses the log-in of …: …": "tests/integration/mysql/test_ssh_tunnel.py::test_log_ins_by_key_passphrase_agent_and_password",
+    "… does not allow the connection: …": "tests/integration/mysql/test_ssh_tunnel.py::test_a_bastion_that_allows_no_connections_is_refused",
     "the Spark server cannot change … while it runs": "tests/integration/spark/test_spark_server.py::test_a_setting_that_only_the_servers_start_can_have_is_refused",
     "the Spark server does not answer: …": "tests/integration/spark/test_spark_server.py::test_a_server_that_is_killed_and_started_again_loses_nothing",
     "the Spark server does not know the job: …": "tests/integration/spark/test_spark_server.py::test_a_server_that_is_killed_and_started_again_loses_nothing",

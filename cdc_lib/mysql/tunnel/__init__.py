@@ -1,0 +1,1 @@
+"""Ways to servers in private networks: SSH servers and SOCKS proxies."""
