@@ -15,12 +15,12 @@ from cdc_lib.read.columns import ReadColumn, in_order
 from cdc_lib.read.key_rows import AskedKeys, Rows
 from cdc_lib.read.keys import OrderValue, RowKey
 from cdc_lib.read.manifests import LiveFile
-from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup, shown
+from cdc_lib.read.snapshot import Hit, PinnedSnapshot, RowGroup, shown
 
+_TOGETHER = 16
+"""Row groups of one file whose pages are decoded together: each decoding has a cost of its own."""
 _THREADS = 8
 """Row groups that are read at once for many keys: Arrow's readers run at the same time, and object storage takes its time."""
-
-Hit = tuple[RowGroup, Rows]
 
 
 def find(snapshot: PinnedSnapshot, key: RowKey, *, everything: bool) -> Iterator[Hit]:
@@ -67,18 +67,19 @@ class Many:
         """Return the rows that were found, and the key of each."""
         groups = list(self._candidates())
         with ThreadPoolExecutor(min(_THREADS, max(1, len(groups)))) as threads:
-            parts = [part for part in threads.map(lambda group: self._read(group, columns), groups) if part is not None]
-        found = in_order([table for table, _ in parts], columns)
-        return found, [self._keys[number] for _, numbers in parts for number in numbers.tolist()]
+            found = [one for one in threads.map(self._find, groups) if len(one[0][1])]
+            hits, numbers = [hit for hit, _ in found], [some for _, some in found]
+            parts = threads.map(lambda some: self._snapshot.read_hits(some, columns), _of_one_file(hits))
+            rows = in_order(list(parts), columns)
+        return rows, [self._keys[number] for some in numbers for number in some.tolist()]
 
-    def _read(self, group: RowGroup, columns: Sequence[ReadColumn]) -> tuple[pa.Table, Rows] | None:
+    def _find(self, group: RowGroup) -> tuple[Hit, Rows]:
+        """Return the rows of a row group that have one of the keys, and the number of the key of each."""
         snapshot = self._snapshot
         keys = snapshot.key_rows(group)
         rows, numbers = self._asked.find(keys)
         live = snapshot.live(group, shown(snapshot.mode, keys, rows, everything=self._everything))
-        if not len(live):
-            return None
-        return snapshot.read(group, live, columns), numbers[np.isin(rows, live, assume_unique=True)]
+        return (group, live), numbers[np.isin(rows, live, assume_unique=True)]
 
     def _candidates(self) -> Iterator[RowGroup]:
         by_file: dict[LiveFile, list[RowKey]] = defaultdict(list)
@@ -95,6 +96,17 @@ class Many:
     def _may_have(self, bounds: Sequence[Bound], key: RowKey) -> bool:
         order = _with_mark(self._snapshot, key.order, everything=self._everything)
         return all(bound.may_have(value) for bound, value in zip(bounds, order, strict=False))
+
+
+def _of_one_file(hits: Sequence[Hit]) -> list[list[Hit]]:
+    """Return row groups that follow each other in a file together, as many as are read at once."""
+    found: list[list[Hit]] = []
+    for hit in hits:
+        if found and len(found[-1]) < _TOGETHER and found[-1][0][0].file is hit[0].file:
+            found[-1].append(hit)
+        else:
+            found.append([hit])
+    return found
 
 
 def _first(key: RowKey) -> tuple[bool, OrderValue]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,10 +19,14 @@ from cdc_lib.read.bounds import Bound
 from cdc_lib.read.cache import Cache
 from cdc_lib.read.columns import ReadColumn, default_array
 from cdc_lib.read.keys import OrderValue
+from cdc_lib.read.pages.index import PageIndex, read_index
+from cdc_lib.read.pages.selected import Wanted, read_pages
 
 _FIELD_ID = b"PARQUET:field_id"
 _HANDLE_BYTES = 10_000
 """About what an open file takes, besides its footer."""
+_LOCAL_GAP, _REMOTE_GAP = 4 * 1024, 1024**2
+"""Most bytes between two pages that are read with them: less time than another request takes."""
 
 
 @contextmanager
@@ -116,10 +120,34 @@ class ParquetFile:
             # Arrow returns the columns in the order of the file.
             read = opened.reader.read_row_group(row_group, column_indices=sorted(numbers), use_threads=threads)
         by_number = dict(zip(sorted(numbers), read.columns, strict=True))
-        by_id = {column.field_id: by_number[number] for column, number in zip(stored, numbers, strict=True)}
-        count = self.count(row_group)
+        return self._as_columns(by_number, columns, self.count(row_group))
+
+    def read_rows(self, index: PageIndex, wanted: Sequence[Wanted], columns: Sequence[ReadColumn]) -> pa.Table | None:
+        """Return columns of rows in their order, from the pages that have them; None if the row groups have to be read.
+
+        Args:
+            index: of the file's pages.
+            wanted: the rows.
+            columns: with the types of the table's schema.
+
+        Raises:
+            StoreUnavailable: its storage does not answer.
+            StoreError: the file does not exist, or is damaged.
+        """
+        numbers = [self.leaves[column.field_id][0] for column in columns if column.field_id in self.leaves]
+        gap = _REMOTE_GAP if self.is_remote else _LOCAL_GAP
+        with translate_file_errors(self.path):
+            found = read_pages(index, numbers, wanted, self.handle.read_at, gap) if numbers else {}
+        return None if found is None else self._as_columns(found, columns, sum(len(one.rows) for one in wanted))
+
+    def _as_columns(
+        self, by_number: Mapping[int, pa.ChunkedArray], columns: Sequence[ReadColumn], count: int
+    ) -> pa.Table:
+        """Return columns of the file in the types of the table's schema; a column that it lacks has its default."""
         arrays = [
-            pc.cast(by_id[one.field_id], one.type) if one.field_id in by_id else default_array(one, count)
+            pc.cast(by_number[self.leaves[one.field_id][0]], one.type)
+            if one.field_id in self.leaves
+            else default_array(one, count)
             for one in columns
         ]
         return pa.Table.from_arrays(arrays, schema=pa.schema([column.field for column in columns]))
@@ -146,6 +174,16 @@ class ParquetFiles:
         """
         opened: ParquetFile = self._cache.get(("parquet", path), lambda: self._open(path))
         return opened
+
+    def pages(self, file: ParquetFile) -> PageIndex | None:
+        """Return where the pages of a file are; None if it does not say it.
+
+        Raises:
+            StoreUnavailable: its storage does not answer.
+            StoreError: the file does not exist, or is damaged.
+        """
+        index: PageIndex | None = self._cache.get(("pages", file.path), lambda: _pages(file))
+        return index
 
     def read_bytes(self, path: str, offset: int, size: int) -> bytes:
         """Return a part of a file.
@@ -178,6 +216,14 @@ def opened_file(path: str, handle: Any) -> ParquetFile:
     leaves = dict(_leaves(opened, path))
     is_remote = not isinstance(handle, pa.OSFile | pa.MemoryMappedFile) and "://" in path
     return ParquetFile(path, handle, opened.metadata, leaves, is_remote and not path.startswith("file:"))
+
+
+def _pages(file: ParquetFile) -> tuple[PageIndex | None, int]:
+    if not isinstance(file.handle, pa.NativeFile):
+        return None, _HANDLE_BYTES
+    with translate_file_errors(file.path):
+        index = read_index(file.metadata, file.handle.read_at)
+    return index, index.bytes
 
 
 def _leaves(opened: pq.ParquetFile, path: str) -> Iterator[tuple[int, tuple[int, pa.DataType]]]:

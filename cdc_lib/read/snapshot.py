@@ -21,6 +21,7 @@ from cdc_lib.read.deletes import Deletes
 from cdc_lib.read.key_rows import KeyRows, Rows
 from cdc_lib.read.keys import KeyColumns, OrderValue
 from cdc_lib.read.manifests import Files, LiveFile
+from cdc_lib.read.pages.selected import MOST, Wanted
 from cdc_lib.read.parquet import ParquetFile, ParquetFiles
 
 _FEW = 20
@@ -37,6 +38,10 @@ class RowGroup:
     file: LiveFile
     opened: ParquetFile
     number: int
+
+
+Hit = tuple[RowGroup, Rows]
+"""A row group, and rows in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +195,35 @@ class PinnedSnapshot:
 
     def read(self, group: RowGroup, rows: Rows, columns: Sequence[ReadColumn], *, threads: bool = False) -> pa.Table:
         """Return columns of rows of a row group."""
+        return self.read_hits([(group, rows)], columns, threads=threads)
+
+    def read_hits(self, hits: Sequence[Hit], columns: Sequence[ReadColumn], *, threads: bool = False) -> pa.Table:
+        """Return columns of rows of row groups of one file, in this order."""
+        are_some = all(0 < len(rows) <= MOST * group.opened.count(group.number) for group, rows in hits)
+        found = self._read_pages(hits, columns) if are_some else None
+        if found is not None:
+            return found
+        return pa.concat_tables([self._read_group(group, rows, columns, threads) for group, rows in hits])
+
+    def _read_pages(self, hits: Sequence[Hit], columns: Sequence[ReadColumn]) -> pa.Table | None:
+        """Return columns of rows from the pages that have them; None if the row groups have to be read."""
+        opened = hits[0][0].opened
+        if (index := self._parquet.pages(opened)) is None:
+            return None
+        are_few = all(len(rows) * _FEW < group.opened.count(group.number) for group, rows in hits)
+        known = [self._known(group, columns) if are_few else {} for group, _ in hits]
+        wanted = [Wanted(group.number, rows, group.opened.count(group.number)) for group, rows in hits]
+        read = opened.read_rows(index, wanted, [one for one in columns if one not in known[0]])
+        if read is None:
+            return None
+        found = dict(zip(read.schema.names, read.columns, strict=True))
+        for one in known[0]:
+            taken = [arrays[one].take(pa.array(rows)) for arrays, (_, rows) in zip(known, hits, strict=True)]
+            found[one.name] = pa.chunked_array(taken, one.type)
+        schema = pa.schema([one.field for one in columns])
+        return pa.Table.from_arrays([found[name] for name in schema.names], schema=schema)
+
+    def _read_group(self, group: RowGroup, rows: Rows, columns: Sequence[ReadColumn], threads: bool) -> pa.Table:
         count = group.opened.count(group.number)
         known = self._known(group, columns) if len(rows) * _FEW < count else {}
         whole = group.opened.read(group.number, [one for one in columns if one not in known], threads=threads)

@@ -22,8 +22,10 @@ SETTINGS = {
     "write.delete.distribution-mode": "none",
     "write.target-file-size-bytes": str(64 * 1024**2),
     "write.parquet.compression-codec": "zstd",
-    # Small row groups in key order let a reader fetch one row without reading the file.
-    "write.parquet.row-group-size-bytes": str(2 * 1024**2),
+    # Small row groups and pages in key order let a reader fetch one row without reading the file. Pages are compressed when they
+    # are full, so a row group has about as many bytes as this says in the file.
+    "write.parquet.row-group-size-bytes": str(1024**2),
+    "write.parquet.page-row-limit": "1000",
     # Each commit writes the whole metadata; ten previous files are kept for readers that opened one of them.
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "10",

@@ -24,8 +24,9 @@ from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.fresh.rows import Order, less, order_of, with_column
 from cdc_lib.read.key_rows import AskedKeys, KeyRows, Rows
 from cdc_lib.read.manifests import LiveFile
+from cdc_lib.read.pages.index import PageIndex
 from cdc_lib.read.parquet import ParquetFile, ParquetFiles, opened_file
-from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup
+from cdc_lib.read.snapshot import Hit, PinnedSnapshot, RowGroup
 
 _ROW_GROUP = 10_000
 _NUMBERS = count(1)
@@ -107,13 +108,17 @@ class FreshSnapshot(PinnedSnapshot):
         """Return what deletes rows of a file; the waiting changes may delete rows of any."""
         return super().deletes_of(file) | {self._added.path}
 
-    def read(self, group: RowGroup, rows: Rows, columns: Sequence[ReadColumn], *, threads: bool = False) -> pa.Table:
+    def read_hits(self, hits: Sequence[Hit], columns: Sequence[ReadColumn], *, threads: bool = False) -> pa.Table:
         """Return columns of rows; in soft_delete a row that a statement removes has its mark and position."""
-        found = super().read(group, rows, columns, threads=threads)
-        effect = self._effect(group) if self.mode == "soft_delete" else None
-        if effect is None or not np.any(effect.ended[rows] >= 0):
+        found = super().read_hits(hits, columns, threads=threads)
+        if self.mode != "soft_delete":
             return found
-        return _marked(found, effect.ended[rows], self._changed.superseded)
+        ended = np.concatenate([self._ended(group, rows) for group, rows in hits])
+        return _marked(found, ended, self._changed.superseded) if np.any(ended >= 0) else found
+
+    def _ended(self, group: RowGroup, rows: Rows) -> Rows:
+        effect = self._effect(group)
+        return np.full(len(rows), -1) if effect is None else effect.ended[rows]
 
     def _written(self, path: str) -> ParquetFile:
         columns = self.columns.choose(None)
@@ -169,6 +174,9 @@ class _WithOneMore(ParquetFiles):
 
     def open(self, path: str) -> ParquetFile:
         return self._more if path == self._more.path else self._files.open(path)
+
+    def pages(self, file: ParquetFile) -> PageIndex | None:
+        return None if file is self._more else self._files.pages(file)
 
     def read_bytes(self, path: str, offset: int, size: int) -> bytes:
         return self._files.read_bytes(path, offset, size)

@@ -17,8 +17,7 @@ from cdc_lib.model.position import Point
 from cdc_lib.read.bounds import Bound
 from cdc_lib.read.key_rows import Rows
 from cdc_lib.read.keys import NoSuchKey, OrderValue, order_value
-from cdc_lib.read.lookup import Hit
-from cdc_lib.read.snapshot import PinnedSnapshot, shown
+from cdc_lib.read.snapshot import Hit, PinnedSnapshot, shown
 from cdc_lib.verify.canonical_text import NULL, Cell
 from cdc_lib.verify.changed.cell_text import length_of, row_text, texts_of
 from cdc_lib.verify.changed.lake_rows import OpenedTable

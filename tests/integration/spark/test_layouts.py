@@ -16,6 +16,7 @@ from cdc_lib.model.lake_table import MARKER_PROPERTY
 from cdc_lib.model.layout import Layout
 from cdc_lib.model.schema import SourceType
 from cdc_lib.store.cuts import last_cut
+from spark_jobs.iceberg.ddl import SETTINGS
 from spark_jobs.iceberg.locations import TableLocations
 from spark_jobs.iceberg.maintenance import Upkeep
 from spark_jobs.maintain import lake_tables, maintain
@@ -148,7 +149,7 @@ def test_maintenance_gives_an_existing_table_the_layout_of_the_source_file(lake,
     properties = {
         row.key: row.value for row in lake.spark.sql(f"SHOW TBLPROPERTIES {lake.name(orders.name)}").collect()
     }
-    assert "write.parquet.page-row-limit" not in properties
+    assert properties["write.parquet.page-row-limit"] == SETTINGS["write.parquet.page-row-limit"]
     assert_rows(lake, orders, expected)
 
 

@@ -9,12 +9,14 @@ from decimal import Decimal
 
 import pytest
 
+from cdc_lib.config.layouts import LayoutRule
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.errors import ConfigError, StoreError
 from cdc_lib.model.schema import SourceType
 from cdc_lib.read.changes import CHANGE, net_changes
 from cdc_lib.read.cuts import cut_as_of
+from cdc_lib.read.pages.index import read_index
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.maintain import lake_tables, maintain
 from tests.harness.batches import BIGINT, INT, START_TIME, TEXT, Row, table
@@ -217,6 +219,52 @@ def test_columns_are_followed_by_their_ids(lake, rounds):
         assert "i" in reader.get((rows[0]["id"],))
         reader.refresh()
         assert_reads_as_spark(reader, spark_rows(lake, schema.name))
+
+
+def test_single_pages_have_the_rows_of_the_file(lake):
+    """Rows of all kinds of columns, renamed and added ones too, are found in files of small pages, among them deleted rows."""
+    pages = {"write.parquet.page-row-limit": 7, "write.parquet.dict-size-bytes": 400}
+    lake.config = lake.config.model_copy(update={"layouts": (LayoutRule(tables="*.*", properties=pages),)})
+    columns = {"id": BIGINT, "state": TEXT, "note": TEXT, "price": PRICE, "at": DATETIME, "raw": BINARY}
+    columns |= {"n": INT, "big": UNSIGNED, "day": SourceType("date"), "weight": SourceType("double")}
+    schema = table(f"{lake.database}.paged", columns)
+
+    def row(op, start, i, version):
+        chosen = random.Random(i)
+        some = {
+            "state": f"state {i % 3}",
+            "note": f"{version} {i}" * (i % 30),
+            "price": Decimal(i - 50).scaleb(-2),
+            "at": datetime(2026, 1, 1) + timedelta(seconds=i),  # noqa: DTZ001
+            "raw": bytes([i % 256] * 16),
+            "n": i % 5,
+            "big": Decimal(2**64 - 1 - i),
+            "day": date(2026, 1, 1) + timedelta(days=i % 40),
+            "weight": i / 7,
+        }
+        some = {name: value if chosen.random() < 0.8 else None for name, value in some.items()}
+        return Row(op, start + 1 + i, {"id": i, **some})
+
+    def merge(start, rows):
+        lake.merge(lake.batches.plan(start + 1_000, lake.batches.window(start, start + 1_000, {schema: rows})))
+
+    merge(4, [row("c", 4, i, 0) for i in range(900)])
+    merge(1_004, [row("d" if i % 4 else "u", 1_004, i, 1) for i in range(0, 900, 5)])
+    name = lake.name(schema.name)
+    for change in ("RENAME COLUMN note TO renamed", "ADD COLUMN note string", "ALTER COLUMN n TYPE bigint"):
+        lake.spark.sql(f"ALTER TABLE {name} {change}")
+    expected = {one["id"]: one for one in spark_rows(lake, schema.name)}
+    assert len(expected) == 900 - 180 * 3 // 4
+    with opened(lake) as reading:
+        reader = reading.table(schema.name)
+        asked = [3, 5, 20, 440, 441, 442, 447, 899, 900, *range(0, 900, 41)]
+        assert [reader.get(key) for key in asked] == [expected.get(key) for key in asked]
+        found = reader.multi_get(asked).to_pylist()
+        assert [one if one.pop("_found") else None for one in found] == [expected.get(key) for key in asked]
+        snapshot = reader.pinned
+        files = [group.opened for file in snapshot.files for group in snapshot.groups(file)]
+        indexes = [read_index(one.metadata, one.handle.read_at) for one in files]
+        assert max(len(chunk.firsts) for one in indexes for chunk in one.chunks[0] if chunk) > 100
 
 
 def add_with_defaults(lake, name):

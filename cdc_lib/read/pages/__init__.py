@@ -1,0 +1,1 @@
+"""Single pages of Parquet files, for reads of few rows of a row group."""
