@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.mask import Mask
 from cdc_lib.model.projection import Projection, project, whole, without_reserved
 from cdc_lib.model.route import Target
@@ -54,6 +55,12 @@ def stored_as(config: SourceConfig, database: str, table: str, column: str) -> s
         return None
     mask = rules.mask_of(column)
     return "" if mask is None else repr(mask)
+
+
+def stored_comments(config: SourceConfig, comments: TableComments) -> TableComments:
+    """Return a table's comments without those of columns that are left out."""
+    rules = _TableRules.of(config, *comments.table.pair)
+    return replace(comments, columns={name: text for name, text in comments.columns.items() if rules.keeps(name)})
 
 
 def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:

@@ -352,6 +352,7 @@ class LakeTable:
         sequences: by source table, Iceberg's sequence number of the newest commit that holds its marker.
         last_sequence: the greatest sequence number of all commits.
         layout: of its files.
+        comments: the source's comments that were carried over, by lower-case column; that of the table under an empty name.
     """
 
     columns: tuple[LakeColumn, ...]
@@ -369,6 +370,7 @@ class LakeTable:
     sequences: Mapping[str, int] = field(default_factory=dict)
     last_sequence: int = 0
     layout: Layout = DEFAULT_LAYOUT
+    comments: Mapping[str, str] = field(default_factory=dict)
 
     def fingerprint(self, table: TableName) -> TableFingerprint:
         """Return the fingerprint that the next merge compares."""

@@ -19,11 +19,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.errors import MergeConflict, MergeError
+from cdc_lib.lake.comments import COMMENTS_PROPERTY, carried_comments, comment_change
 from cdc_lib.lake.evolution import changes_for
 from cdc_lib.lake.layout import refuse_dropped
 from cdc_lib.lake.modes import MODES, mode_of
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
 from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_json, to_json
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.foreign import Past
 from cdc_lib.model.lake_table import (
     DROPPED_PROPERTY,
@@ -60,6 +62,7 @@ from spark_jobs.iceberg.branches import (
     start_branch,
     wrong_rows,
 )
+from spark_jobs.iceberg.comments import COMMENT_PROPERTY, change_comments
 from spark_jobs.iceberg.commits_since import past_of
 from spark_jobs.iceberg.completion import Completion, refuse_absent
 from spark_jobs.iceberg.ddl import (
@@ -160,6 +163,7 @@ class IcebergTable:
             sequences=sequences,
             last_sequence=table.last_sequence,
             layout=_layout(properties.get(LAYOUT_PROPERTY), self._table),
+            comments=carried_comments(properties.get(COMMENTS_PROPERTY)),
         )
 
     def past(self, snapshot_id: int, schema_id: int) -> Past:
@@ -210,6 +214,19 @@ class IcebergTable:
             drop_columns(self._java(), state, columns, self._table)
         return self._loaded()
 
+    def comment(self, wanted: Sequence[TableComments], *, shared: bool) -> bool:
+        """Give the table and its columns the source's comments, in one commit; nothing is committed if they have them."""
+        state = self.load()
+        if state is None:
+            return False
+        with translate_errors("change comments of the lake table", self._table):
+            table = load_metadata(self._session, self._name)
+            comment = table.properties.get(COMMENT_PROPERTY, "")
+            change = comment_change(state, table.docs(), comment, wanted, shared=shared)
+            if change is not None:
+                change_comments(self._java(), state, change, self._table)
+        return change is not None
+
     def evolve(self, schema: TableSchema) -> LakeTable:
         """Add and widen columns until rows of the schema fit; raises IncompatibleSchema if they cannot."""
         return self._grown(self._loaded(), schema)
@@ -230,7 +247,7 @@ class IcebergTable:
         changes = changes_for(table, schema)
         for change in changes:
             with translate_errors(f"change column {change.name} of the lake table", self._table):
-                self._sql(column_sql(self._name, change))
+                self._sql(column_sql(self._name, change, table.comments.get(change.name.lower(), "")))
         return self._loaded() if changes else table
 
     def upsert(
