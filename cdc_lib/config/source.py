@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from cdc_lib.config.approvals import ApprovalsConfig
 from cdc_lib.config.base import Duration, Section, VariableName
+from cdc_lib.config.booleans import BooleanRule
 from cdc_lib.config.columns import ColumnsRule, MaskRule
 from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.layouts import LayoutRule
@@ -50,6 +51,7 @@ class SourceConfig(Section):
         filters: rows that the lake keeps.
         modes: modes of lake tables; ``mirror`` without a rule.
         layouts: partitions, sort order, properties and format of lake tables.
+        booleans: TINYINT columns that the lake holds as booleans.
         comments: tables whose comments, and those of their columns, the lake tables get.
         schema_changes: what lake tables do about columns, tables and rows that statements add or remove at the source.
         start: where a source without a cursor begins.
@@ -90,6 +92,7 @@ class SourceConfig(Section):
     layouts: tuple[LayoutRule, ...] = Field(
         default=(), description="list of tables, partition_by, sort_by, properties, format_version, write_mode"
     )
+    booleans: tuple[BooleanRule, ...] = Field(default=(), description="list of tables, columns, other_values")
     comments: tuple[TablePattern, ...] = Field(
         default=("*.*",), description='list of patterns of tables, for example ["shop.*"]; [] for none'
     )

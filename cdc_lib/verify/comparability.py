@@ -154,7 +154,7 @@ def _columns(
     *,
     ignores_added: bool,
 ) -> tuple[list[UncomparedColumn], list[Column]]:
-    kept = {column.name for column in projection.source.columns}
+    kept = {column.name: column for column in projection.source.columns}
     left_out, columns = [], []
     for column in whole.columns:
         if column.name not in kept:
@@ -175,7 +175,7 @@ def _columns(
         elif column.type.kind == "unsupported":
             left_out.append(UncomparedColumn(column.name, f"the type {column.type.text} is not read"))
         else:
-            columns.append(column)
+            columns.append(kept[column.name])  # with the lake's type of it
     return left_out, columns
 
 
