@@ -305,6 +305,20 @@ class MergeTarget(Protocol[Frame]):
         """
         ...
 
+    def compute(self, computed: Mapping[str, str], types: Mapping[str, str]) -> LakeTable:
+        """Add computed columns and record their expressions: rows that are written from now on have their values.
+
+        Rows that the table has already are not changed.
+
+        Args:
+            computed: expressions by column.
+            types: lake types by column.
+
+        Raises:
+            IncompatibleSchema: the table has a column of the name whose type cannot hold the values.
+        """
+        ...
+
     def rekey(self, schema: TableSchema) -> LakeTable:
         """Add and widen columns as :meth:`evolve` does, and change the table's key to that of the schema."""
         ...

@@ -11,6 +11,7 @@ from cdc_lib.config.approvals import ApprovalsConfig
 from cdc_lib.config.base import Duration, Section, VariableName
 from cdc_lib.config.booleans import BooleanRule
 from cdc_lib.config.columns import ColumnsRule, MaskRule
+from cdc_lib.config.computed import ComputedRule
 from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.layouts import LayoutRule
 from cdc_lib.config.maintenance import MaintenanceConfig
@@ -52,6 +53,7 @@ class SourceConfig(Section):
         modes: modes of lake tables; ``mirror`` without a rule.
         layouts: partitions, sort order, properties and format of lake tables.
         booleans: TINYINT columns that the lake holds as booleans.
+        computed: lake columns that are computed from the other columns of a row.
         comments: tables whose comments, and those of their columns, the lake tables get.
         schema_changes: what lake tables do about columns, tables and rows that statements add or remove at the source.
         start: where a source without a cursor begins.
@@ -93,6 +95,7 @@ class SourceConfig(Section):
         default=(), description="list of tables, partition_by, sort_by, properties, format_version, write_mode"
     )
     booleans: tuple[BooleanRule, ...] = Field(default=(), description="list of tables, columns, other_values")
+    computed: tuple[ComputedRule, ...] = Field(default=(), description="list of tables, columns")
     comments: tuple[TablePattern, ...] = Field(
         default=("*.*",), description='list of patterns of tables, for example ["shop.*"]; [] for none'
     )

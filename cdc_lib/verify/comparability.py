@@ -184,8 +184,12 @@ def _kept_columns(whole: TableSchema, target: Target, state: LakeTable | None) -
     if state is None or target.routed:
         return []
     known = {column.name.lower() for column in whole.columns} | set(MODE_COLUMNS[state.mode])
-    why = "the source does not have it, and the lake keeps it"
-    return [UncomparedColumn(column.name, why) for column in state.columns if column.name.lower() not in known]
+    why, computed = "the source does not have it, and the lake keeps it", {name.lower() for name in state.computed}
+    return [
+        UncomparedColumn(column.name, "the merge computes it (computed)" if column.name.lower() in computed else why)
+        for column in state.columns
+        if column.name.lower() not in known
+    ]
 
 
 def _how(schema: TableSchema) -> How:
