@@ -16,6 +16,7 @@ from typing import BinaryIO, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from cdc_lib.model.column_rename import ColumnRename
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.foreign import Past
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Reselected
@@ -288,6 +289,34 @@ class MergeTarget(Protocol[Frame]):
 
     def become(self, mode: Mode) -> LakeTable:
         """Continue in another mode; see :func:`cdc_lib.lake.modes.mode_change`."""
+        ...
+
+    def comment(self, wanted: Sequence[TableComments], *, shared: bool) -> bool:
+        """Give the table and its columns the source's comments in one commit; see :mod:`cdc_lib.lake.comments`.
+
+        A column that the table does not have yet gets its comment when it is added.
+
+        Args:
+            wanted: the comments, in the order in which they were read.
+            shared: whether several source tables go into the lake table.
+
+        Returns:
+            Whether anything changed; a missing table stays missing.
+        """
+        ...
+
+    def compute(self, computed: Mapping[str, str], types: Mapping[str, str]) -> LakeTable:
+        """Add computed columns and record their expressions: rows that are written from now on have their values.
+
+        Rows that the table has already are not changed.
+
+        Args:
+            computed: expressions by column.
+            types: lake types by column.
+
+        Raises:
+            IncompatibleSchema: the table has a column of the name whose type cannot hold the values.
+        """
         ...
 
     def rekey(self, schema: TableSchema) -> LakeTable:

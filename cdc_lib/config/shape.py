@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.mask import Mask
 from cdc_lib.model.projection import Projection, project, whole, without_reserved
 from cdc_lib.model.route import Target
-from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.schema import BOOLEAN, Column, TableSchema
 
 if TYPE_CHECKING:
+    from cdc_lib.config.booleans import BooleanRule
     from cdc_lib.config.columns import ColumnsRule, MaskRule
     from cdc_lib.config.source import SourceConfig
 
@@ -24,17 +27,34 @@ class _TableRules:
 
     columns: tuple[ColumnsRule, ...]
     masks: tuple[MaskRule, ...]
+    booleans: tuple[BooleanRule, ...]
 
     @classmethod
     def of(cls, config: SourceConfig, database: str, table: str) -> _TableRules:
         columns = tuple(rule for rule in config.columns if rule.covers(database, table))
-        return cls(columns, tuple(rule for rule in config.masks if rule.covers(database, table)))
+        masks = tuple(rule for rule in config.masks if rule.covers(database, table))
+        return cls(columns, masks, tuple(rule for rule in config.booleans if rule.covers(database, table)))
 
     def keeps(self, column: str) -> bool:
         return all(rule.keeps(column) for rule in self.columns)
 
     def mask_of(self, column: str) -> Mask | None:
         return next((rule.value for rule in self.masks if rule.masks(column)), None)
+
+    def with_booleans(self, schema: TableSchema) -> TableSchema:
+        """Return a schema in which unmasked columns are booleans as the rules say."""
+        return replace(schema, columns=tuple(map(self._as_stored, schema.columns))) if self.booleans else schema
+
+    def _as_stored(self, column: Column) -> Column:
+        rule = next((one for one in self.booleans if one.takes(column)), None)
+        if rule is None or self.mask_of(column.name) is not None:
+            return column
+        return replace(column, type=replace(column.type, as_boolean=rule.other_values))
+
+
+def is_mapped(config: SourceConfig, database: str, table: str) -> bool:
+    """Whether columns of a table are left out, masked, or stored with another type."""
+    return is_shaped(config, database, table) or any(rule.covers(database, table) for rule in config.booleans)
 
 
 def is_shaped(config: SourceConfig, database: str, table: str) -> bool:
@@ -48,12 +68,29 @@ def is_masked(config: SourceConfig, database: str, table: str) -> bool:
 
 
 def stored_as(config: SourceConfig, database: str, table: str, column: str) -> str | None:
-    """Return how a column is stored: None if it is not, its mask as text, or an empty text if it is unmasked."""
+    """Return how a column is stored: None if it is not, its mask as text, BOOLEAN, or an empty text if it is as it is.
+
+    Without its type, a column with the name of a boolean counts as one.
+    """
     rules = _TableRules.of(config, database, table)
     if not rules.keeps(column):
         return None
     mask = rules.mask_of(column)
-    return "" if mask is None else repr(mask)
+    if mask is not None:
+        return repr(mask)
+    return BOOLEAN if any(rule.names(column) for rule in rules.booleans) else ""
+
+
+def masks_column(config: SourceConfig, database: str, table: str, column: str) -> bool:
+    """Whether a column is stored, and has a mask."""
+    rules = _TableRules.of(config, database, table)
+    return rules.keeps(column) and rules.mask_of(column) is not None
+
+
+def stored_comments(config: SourceConfig, comments: TableComments) -> TableComments:
+    """Return a table's comments without those of columns that are left out."""
+    rules = _TableRules.of(config, *comments.table.pair)
+    return replace(comments, columns={name: text for name, text in comments.columns.items() if rules.keeps(name)})
 
 
 def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:
@@ -63,9 +100,22 @@ def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:
         ConfigError: a rule cannot be applied to this table; see :func:`cdc_lib.model.projection.project`.
     """
     rules = _TableRules.of(config, schema.database, schema.table)
+    schema = rules.with_booleans(schema)
+    _refuse_boolean_keys(schema)
     if not rules.columns and not rules.masks:
         return without_reserved(whole(schema))
     return project(schema, rules.keeps, rules.mask_of, [name for rule in rules.masks for name in rule.required])
+
+
+def _refuse_boolean_keys(schema: TableSchema) -> None:
+    for column in schema.columns:
+        if column.type.as_boolean is not None and column.name in schema.primary_key:
+            raise ConfigError(
+                f"column {column.name} belongs to the primary key and cannot be a boolean",
+                hint="Name the other columns under booleans in the source file.",
+                table=schema.name,
+                column=column.name,
+            )
 
 
 def targets_of(config: SourceConfig, database: str, table: str) -> tuple[Target, ...]:

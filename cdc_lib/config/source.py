@@ -9,14 +9,17 @@ from pydantic import Field, field_validator, model_validator
 
 from cdc_lib.config.approvals import ApprovalsConfig
 from cdc_lib.config.base import Duration, Section, VariableName
+from cdc_lib.config.booleans import BooleanRule
 from cdc_lib.config.columns import ColumnsRule, MaskRule
+from cdc_lib.config.computed import ComputedRule
 from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.layouts import LayoutRule
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.config.modes import ModeRule
-from cdc_lib.config.patterns import database_of
+from cdc_lib.config.patterns import database_of, matches
 from cdc_lib.config.reselect import ReselectConfig
 from cdc_lib.config.routes import FilterRule, RouteRule
+from cdc_lib.config.rules import TablePattern
 from cdc_lib.config.schedule import ON_CHANGE, problem
 from cdc_lib.config.schema_changes import SchemaChangesConfig
 from cdc_lib.config.sealed_days import SealedDaysConfig
@@ -49,6 +52,9 @@ class SourceConfig(Section):
         filters: rows that the lake keeps.
         modes: modes of lake tables; ``mirror`` without a rule.
         layouts: partitions, sort order, properties and format of lake tables.
+        booleans: TINYINT columns that the lake holds as booleans.
+        computed: lake columns that are computed from the other columns of a row.
+        comments: tables whose comments, and those of their columns, the lake tables get.
         schema_changes: what lake tables do about columns, tables and rows that statements add or remove at the source.
         start: where a source without a cursor begins.
         failover: what happens when another server answers.
@@ -87,6 +93,11 @@ class SourceConfig(Section):
     modes: tuple[ModeRule, ...] = Field(default=(), description="list of tables, mode")
     layouts: tuple[LayoutRule, ...] = Field(
         default=(), description="list of tables, partition_by, sort_by, properties, format_version, write_mode"
+    )
+    booleans: tuple[BooleanRule, ...] = Field(default=(), description="list of tables, columns, other_values")
+    computed: tuple[ComputedRule, ...] = Field(default=(), description="list of tables, columns")
+    comments: tuple[TablePattern, ...] = Field(
+        default=("*.*",), description='list of patterns of tables, for example ["shop.*"]; [] for none'
     )
     schema_changes: SchemaChangesConfig = Field(
         default=SchemaChangesConfig(),
@@ -156,6 +167,10 @@ class SourceConfig(Section):
     def at(self, host: str, port: int) -> SourceConfig:
         """Return the same source with another of its addresses as the server."""
         return self.model_copy(update={"server": self.server.model_copy(update={"host": host, "port": port})})
+
+    def carries_comments(self, database: str, table: str) -> bool:
+        """Whether the lake gets the comments of a table: it is captured, and a pattern covers it."""
+        return self.tables.captures(database, table) and any(matches(one, database, table) for one in self.comments)
 
     @property
     def values(self) -> ValuePolicy:

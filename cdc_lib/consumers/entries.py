@@ -108,6 +108,8 @@ def _column(schema: TableSchema, index: int, row: Mapping[str, Any], mark: str, 
 def _text(value: object) -> str:
     if isinstance(value, datetime):
         return value.replace(tzinfo=None).isoformat(sep=" ")
+    if isinstance(value, bool):
+        return str(int(value))  # as the source has it
     return value.hex() if isinstance(value, bytes) else str(value)
 
 

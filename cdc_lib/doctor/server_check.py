@@ -12,7 +12,9 @@ from cdc_lib.config.shape import projection_of, targets_of
 from cdc_lib.config.start import StartAt
 from cdc_lib.doctor.tables_check import key_findings, pattern_findings
 from cdc_lib.errors import CdcError, SourceError
+from cdc_lib.lake.computed import computed_of, refuse_invalid
 from cdc_lib.lake.predicates import fault_of
+from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.route import routed_schema
@@ -78,6 +80,7 @@ def check_tables(config: SourceConfig, credentials: Credentials) -> Iterator[Fin
         appended = [table for table in without if all(t.mode == "append" for t in targets_of(config, *table))]
         yield from key_findings([TableName(*table) for table in without], [TableName(*table) for table in appended])
         yield from _predicates(config, reader, tables)
+        yield from _computed(config, reader, tables)
 
 
 def _predicates(
@@ -98,6 +101,21 @@ def _predicates(
                 if fault := fault_of(predicate, columns):
                     what = f"{schema.name}: the predicate {predicate!r} cannot be used: {fault}"
                     yield Finding("error", what, "Correct it under filters or routes in the source file.")
+
+
+def _computed(config: SourceConfig, reader: InformationSchema, tables: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    for database, table in tables:
+        covered = any(rule.covers(database, table) for rule in config.computed)
+        schema = reader.schema(database, table) if covered else None
+        if schema is None:
+            continue
+        try:
+            stored = projection_of(config, schema).schema
+            for lake in lake_merges(config, [TableName(database, table)]):
+                columns = routed_schema(stored, lake.routed_tables[0].target).columns
+                refuse_invalid(computed_of(config, lake), [column.name for column in columns], str(lake.name))
+        except CdcError as error:
+            yield Finding("error", f"{schema.name}: {error.message}", error.hint)
 
 
 def check_start(config: SourceConfig, credentials: Credentials, cursor: Cursor | None) -> Iterator[Finding]:

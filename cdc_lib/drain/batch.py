@@ -127,7 +127,9 @@ class WindowBatches:
             QuarantinedTable(table, fault) for table, fault in sorted(reading.excluded.items()) if fault
         )
         manifest = replace(
-            _window_manifest(window, histories.facts, summary, writer, prepared), quarantined=quarantined
+            _window_manifest(window, histories.facts, summary, writer, prepared),
+            quarantined=quarantined,
+            comments=self.origin.comments(history.entities()),
         )
         if archive is None:
             return manifest

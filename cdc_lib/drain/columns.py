@@ -9,7 +9,7 @@ from cdc_lib.binlog.rows.hidden_columns import VERSIONED
 from cdc_lib.binlog.rows.masking import Masker, Shape
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.patterns import matches
-from cdc_lib.config.shape import is_shaped, projection_of, targets_of
+from cdc_lib.config.shape import is_mapped, projection_of, targets_of
 from cdc_lib.errors import CdcError, ConfigError, IncompatibleSchema, TableUnreadable
 from cdc_lib.lake.routing import refuse_collisions
 from cdc_lib.lake.union import Shard, union
@@ -44,7 +44,7 @@ def check_tables(config: SourceConfig, shape: Shape, reader: SchemaReader, table
     tables = list(tables)
     refuse_collisions(config, tables)
     for database, table in tables:
-        if not is_shaped(config, database, table):
+        if not is_mapped(config, database, table):
             continue
         try:
             schema = reader.schema(database, table)
@@ -132,7 +132,7 @@ def findings(
     config: SourceConfig, shape: Shape, reader: SchemaReader, tables: Sequence[tuple[str, str]]
 ) -> Iterator[Finding]:
     """Yield the effect of columns, masks and routes on the captured tables, and their errors."""
-    if not (config.columns or config.masks or config.routes or config.filters):
+    if not (config.columns or config.masks or config.routes or config.filters or config.booleans):
         return
     by_lake_table: dict[str, list[_RoutedColumns]] = {}
     names: list[tuple[TableSchema, tuple[str, str]]] = []
@@ -188,6 +188,15 @@ def _without_effect(config: SourceConfig, names: Sequence[tuple[TableSchema, tup
                 yield Finding(
                     "warning",
                     f"the mask {rule.mask} of {rule.tables} names the column {pattern}, which no captured table has",
+                    "Correct the pattern, or leave it for a table that is still to come.",
+                )
+    for boolean in config.booleans:
+        for pattern in boolean.columns:
+            alone = boolean.model_copy(update={"columns": (pattern,)})
+            if not any(alone.covers(*t) and any(map(alone.takes, schema.columns)) for schema, t in names):
+                yield Finding(
+                    "warning",
+                    f"{pattern} under booleans of {boolean.tables} names no TINYINT column of a captured table",
                     "Correct the pattern, or leave it for a table that is still to come.",
                 )
     others = [

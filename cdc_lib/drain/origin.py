@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, cast
@@ -12,9 +12,11 @@ from cdc_lib.binlog.ddl.effects import Kept
 from cdc_lib.binlog.framing.scan_progress import WindowSummary
 from cdc_lib.binlog.rows.masking import Shape
 from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.shape import stored_comments
 from cdc_lib.errors import ConfigError
 from cdc_lib.lake.routing import LakeMerge, indistinct, lake_merges
 from cdc_lib.model.cascades import Cascades
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.projection import refuse_masked_keys
 from cdc_lib.model.raw_event import RawArchive, RawFacts
 from cdc_lib.model.server_identity import ServerIdentity
@@ -49,6 +51,10 @@ class Origin(Protocol):
 
     def omittable(self, database: str, table: str) -> frozenset[str]:
         """Return the columns whose changes an after image may omit."""
+        ...
+
+    def comments(self, tables: Iterable[tuple[str, str]]) -> tuple[TableComments, ...]:
+        """Return the comments of those of the tables whose comments the lake keeps."""
         ...
 
     @property
@@ -161,6 +167,13 @@ class ServerOrigin:
             self.answers.omittable[name] = sorted(self._asked().virtual_columns(database, table))
         return frozenset(self.answers.omittable[name])
 
+    def comments(self, tables: Iterable[tuple[str, str]]) -> tuple[TableComments, ...]:
+        """Return the current comments of those of the tables that exist and whose comments the lake keeps."""
+        asked = sorted({one for one in tables if self.config.carries_comments(*one)})
+        there = [one for one in asked if one in self._tables()] if asked else []
+        found = (self._asked().comments(*one) for one in there)
+        return tuple(stored_comments(self.config, one) for one in found if one is not None)
+
     def facts(self, server: ServerFacts, charsets: dict[int, str]) -> RawFacts:
         """Return what a decoder needs to decode the window again, the answers that were given included."""
         variables = {name: server.variables[name] for name in VARIABLES if name in server.variables}
@@ -207,6 +220,10 @@ class ArchivedOrigin:
     def omittable(self, database: str, table: str) -> frozenset[str]:
         """Return the columns that the server named then."""
         return frozenset(self.known.omittable_columns.get(TableName(database, table), ()))
+
+    def comments(self, tables: Iterable[tuple[str, str]]) -> tuple[TableComments, ...]:  # noqa: ARG002 - no server
+        """Return nothing: the batch of the first drain has brought them."""
+        return ()
 
     def facts(self, server: ServerFacts, charsets: dict[int, str]) -> RawFacts:  # noqa: ARG002 - as they were
         """Return the archived facts."""

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.modes import mode_of
 from cdc_lib.model.lake_table import MODE_COLUMNS, LakeColumn, LakeTable, lake_type, reserved
-from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.schema import BOOLEAN, TableSchema
 from cdc_lib.model.table_mode import Mode
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+_BOOLEANS = (
+    "If booleans: was changed in the source file, undo that and take a new snapshot of this table. To change it: "
+)
 _DIGITS = {"int": 10, "bigint": 19}
 
 
@@ -154,7 +157,7 @@ def can_be_rekeyed(table: LakeTable, key: tuple[str, ...]) -> bool:
 def _incompatible(schema: TableSchema, column: str, old: str, new: str) -> IncompatibleSchema:
     return IncompatibleSchema(
         f"column {column} is {old} in the lake and {new} at the source: that cannot be changed without loss",
-        hint=f"Rename the lake's column (ALTER TABLE {{lake_table}} RENAME COLUMN {column} TO {column}_old), so that a new one of "
+        hint=f"{_BOOLEANS if BOOLEAN in (old, new) else ''}Rename the lake's column (ALTER TABLE {{lake_table}} RENAME COLUMN {column} TO {column}_old), so that a new one of "
         "the right type is added, and take a new snapshot of this table; then merge again.",
         table=schema.name,
         column=column,

@@ -79,6 +79,9 @@ MODE_PROPERTY = "cdc.mode"
 SOURCE_PROPERTY = "cdc.source"
 """Table property: name of the source."""
 
+COMPUTED_PROPERTY = "cdc.computed"
+"""Table property: the computed columns, as a JSON mapping of names to expressions in Spark SQL."""
+
 DROPPED_PROPERTY = "cdc.dropped-fields"
 """Table property: ids of the columns that merges dropped as the source did, as a JSON list."""
 
@@ -352,6 +355,8 @@ class LakeTable:
         sequences: by source table, Iceberg's sequence number of the newest commit that holds its marker.
         last_sequence: the greatest sequence number of all commits.
         layout: of its files.
+        comments: the source's comments that were carried over, by lower-case column; that of the table under an empty name.
+        computed: its columns that are computed from the others of a row, with their expressions.
     """
 
     columns: tuple[LakeColumn, ...]
@@ -369,6 +374,8 @@ class LakeTable:
     sequences: Mapping[str, int] = field(default_factory=dict)
     last_sequence: int = 0
     layout: Layout = DEFAULT_LAYOUT
+    comments: Mapping[str, str] = field(default_factory=dict)
+    computed: Mapping[str, str] = field(default_factory=dict)
 
     def fingerprint(self, table: TableName) -> TableFingerprint:
         """Return the fingerprint that the next merge compares."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.ddl_effect import TableStatement
 from cdc_lib.model.gtid import WindowGtids
@@ -152,6 +153,8 @@ class Manifest:
         statements: effects of statements on the rows of captured tables, in order.
         raw: the window's raw events; None if they are not stored.
         last_commit: commit of the last transaction by the clock of the server that committed it first; None when it has none.
+        comments: comments of tables that statements of the window define, or that the snapshot reads; as they were when the batch was
+            written, so a later statement may have made them.
     """
 
     source: str
@@ -176,6 +179,7 @@ class Manifest:
     statements: tuple[TableStatement, ...] = ()
     raw: RawArchive | None = None
     last_commit: Commit | None = None
+    comments: tuple[TableComments, ...] = ()
 
     @property
     def id(self) -> str:

@@ -5,9 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import Literal
 
 from cdc_lib.model.column_types import FAMILIES, Family, Kind
 from cdc_lib.model.table_name import TableName
+
+AsBoolean = Literal["error", "as_true"]
+"""What a value other than 0 and 1 is in a column that the lake holds as a boolean."""
+
+BOOLEAN = "boolean"
+"""The lake's type of such a column."""
 
 MAX_DECIMAL_DIGITS = 38
 """Digits that the lake's decimal type holds; longer ones are kept as exact text."""
@@ -29,6 +36,7 @@ class SourceType:
         form: how the value is written, where its kind alone does not say it: ``old`` (time, datetime and timestamp before
             MySQL 5.6), ``compressed`` (a compressed column of MariaDB), ``inet4``, ``inet6``, ``uuid``; else empty.
         as_text: date, datetime and timestamp: the lake holds the text that SELECT shows.
+        as_boolean: integers of one byte: the lake holds a boolean; what other values than 0 and 1 are. None for a number.
     """
 
     kind: Kind
@@ -41,6 +49,7 @@ class SourceType:
     text: str = ""
     form: str = ""
     as_text: bool = False
+    as_boolean: AsBoolean | None = None
 
     @property
     def family(self) -> Family:
@@ -53,14 +62,21 @@ class SourceType:
         return self.kind == "year" and self.text.lower().replace(" ", "").startswith("year(2)")
 
     @property
+    def may_be_boolean(self) -> bool:
+        """Whether it is TINYINT, also BOOL and BOOLEAN. The binlog does not have the display width of TINYINT(1)."""
+        return self.kind == "int" and self.width == 1
+
+    @property
     def lake_type(self) -> str:
         """The lake's name of the type that holds every value of this one exactly.
 
-        One of ``int``, ``bigint``, ``decimal(p,s)``, ``float``, ``double``, ``string``, ``binary``, ``date``,
+        One of ``boolean``, ``int``, ``bigint``, ``decimal(p,s)``, ``float``, ``double``, ``string``, ``binary``, ``date``,
         ``timestamp_ntz`` (no time zone: DATETIME) and ``timestamp`` (an instant: TIMESTAMP), as Spark SQL spells them.
         """
         if self.as_text:
             return "string"
+        if self.as_boolean is not None:
+            return BOOLEAN
         match self.kind:
             case "int":
                 return _integer(self.width, unsigned=self.unsigned)

@@ -11,6 +11,7 @@ from pymysql.connections import Connection
 from cdc_lib.errors import SourceError
 from cdc_lib.model.charset import charset_name
 from cdc_lib.model.column_types import BY_NAME, Kind
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.lexer import quoted, words
 from cdc_lib.model.refusals import NO_SUCH_TABLE
 from cdc_lib.model.schema import Column, SourceType, TableSchema
@@ -109,6 +110,25 @@ class InformationSchema:
                 raise translated(error, self._connection, TableName(database, table)) from error
             return False
         return True
+
+    def comments(self, database: str, table: str) -> TableComments | None:
+        """Return the comments of a table and its columns, or None when there is no such table."""
+        name = TableName(database, table)
+        of_table = self._rows(
+            "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s "
+            "AND TABLE_TYPE = 'BASE TABLE'",
+            (database, table),
+            name,
+        )
+        if not of_table:
+            return None
+        columns = self._rows(
+            "SELECT COLUMN_NAME, COLUMN_COMMENT FROM information_schema.COLUMNS "
+            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
+            (database, table),
+            name,
+        )
+        return TableComments(name, str(of_table[0][0] or ""), {str(one): str(text) for one, text in columns if text})
 
     def collations(self, schema: TableSchema) -> dict[str, str]:
         """Return the collations of the text columns."""

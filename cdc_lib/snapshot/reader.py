@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from cdc_lib.binlog.result_set import ResultSet
 from cdc_lib.binlog.rows.masking import Masker, Shape
 from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.shape import stored_comments
 from cdc_lib.drain.batch import at_fault, batch_writer
 from cdc_lib.drain.columns import shape_of
 from cdc_lib.errors import (
@@ -20,6 +21,7 @@ from cdc_lib.errors import (
     UnsupportedServer,
     UnsupportedValue,
 )
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.manifest import DataFile, Manifest, SnapshotChunk
 from cdc_lib.model.pace import Pace
 from cdc_lib.model.position import Position
@@ -33,7 +35,7 @@ from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.mysql.binlog_stream import query
-from cdc_lib.mysql.connection import connect
+from cdc_lib.mysql.connection import Session, connect
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.planned_server import facts_of_planned
 from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
@@ -113,6 +115,7 @@ class SnapshotReader:
         projection = self._projection(self.config.values.applied(schema), connection.close)
         rows = self.config.snapshot.chunk_rows
         index = InformationSchema(connection).key_name(schema)
+        comments = self._comments(connection, task) if number == 0 else ()
         if not pace.total and before is not None and task.selection is None:  # not for a table of one chunk
             pace.total = InformationSchema(connection).estimated_rows_of(schema)
         watermark = low_watermark(connection, facts)
@@ -139,9 +142,14 @@ class SnapshotReader:
             task.snapshot_id, task.name, number, watermark, last_key, upper,
             last=upper is None or result.rows < rows or last_key == upper, high_watermark=high, selection=task.selection,
         )  # fmt: skip
-        return publish_manifest(
-            self.store, key, _chunk_manifest(task, facts, chunk, projection.schema, writer.files, now)
-        )
+        manifest = _chunk_manifest(task, facts, chunk, projection.schema, writer.files, now)
+        return publish_manifest(self.store, key, replace(manifest, comments=comments))
+
+    def _comments(self, connection: Session, task: SnapshotTask) -> tuple[TableComments, ...]:
+        """Return the table's comments if the lake keeps them."""
+        carried = self.config.carries_comments(task.database, task.table)
+        found = InformationSchema(connection).comments(task.database, task.table) if carried else None
+        return (stored_comments(self.config, found),) if found is not None else ()
 
     def _high_watermark(self, identity: ServerIdentity) -> Position:
         """Return the end of the binlog after a SELECT: all changes that it saw lie before."""

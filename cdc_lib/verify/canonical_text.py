@@ -74,17 +74,26 @@ def cell_of(column: Column, lake_type: str, policy: ValuePolicy) -> Cell:
             lake = f"IF({value} IS NULL, NULL, lpad(hex({bits}), 16, '0'))"
             return Cell(column, f"HEX(REVERSE(SUBSTRING(POINT({name}, 0), 10, 8)))", lake, null)
         case "int" | "decimal" | "bit" | "year":
-            text = kind == "decimal" and column.type.precision > MAX_DECIMAL_DIGITS
-            plain = kind in ("int", "decimal") and "zerofill" not in column.type.text.lower()
-            lake = value if text else f"CAST({value} AS STRING)"
-            century = f"IF({name} + 0 < 70, 2000, 1900)" if column.type.is_short_year else "0"
-            return Cell(column, name if plain else f"({name} + {century})", lake, null)
+            return _number(column, name, value, null)
         case "bytes":
             return _bytes(column, name, value, null)
         case "string" | "enum" | "set":
             return _text(column, name, value, null)
         case _:
             return Cell(column, name, value, null)
+
+
+def _number(column: Column, name: str, value: str, null: bool) -> Cell:
+    kind = column.type.kind
+    if column.type.as_boolean is not None:
+        # With as_true every number but 0 is the same in the lake; else another one is wrong.
+        source = f"({name} <> 0)" if column.type.as_boolean == "as_true" else f"({name} + 0)"
+        return Cell(column, source, f"CAST(CAST({value} AS INT) AS STRING)", null)
+    text = kind == "decimal" and column.type.precision > MAX_DECIMAL_DIGITS
+    plain = kind in ("int", "decimal") and "zerofill" not in column.type.text.lower()
+    lake = value if text else f"CAST({value} AS STRING)"
+    century = f"IF({name} + 0 < 70, 2000, 1900)" if column.type.is_short_year else "0"
+    return Cell(column, name if plain else f"({name} + {century})", lake, null)
 
 
 def _date(column: Column, name: str, value: str, null: bool, policy: ValuePolicy) -> Cell:

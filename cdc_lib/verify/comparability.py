@@ -154,7 +154,7 @@ def _columns(
     *,
     ignores_added: bool,
 ) -> tuple[list[UncomparedColumn], list[Column]]:
-    kept = {column.name for column in projection.source.columns}
+    kept = {column.name: column for column in projection.source.columns}
     left_out, columns = [], []
     for column in whole.columns:
         if column.name not in kept:
@@ -175,7 +175,7 @@ def _columns(
         elif column.type.kind == "unsupported":
             left_out.append(UncomparedColumn(column.name, f"the type {column.type.text} is not read"))
         else:
-            columns.append(column)
+            columns.append(kept[column.name])  # with the lake's type of it
     return left_out, columns
 
 
@@ -184,8 +184,12 @@ def _kept_columns(whole: TableSchema, target: Target, state: LakeTable | None) -
     if state is None or target.routed:
         return []
     known = {column.name.lower() for column in whole.columns} | set(MODE_COLUMNS[state.mode])
-    why = "the source does not have it, and the lake keeps it"
-    return [UncomparedColumn(column.name, why) for column in state.columns if column.name.lower() not in known]
+    why, computed = "the source does not have it, and the lake keeps it", {name.lower() for name in state.computed}
+    return [
+        UncomparedColumn(column.name, "the merge computes it (computed)" if column.name.lower() in computed else why)
+        for column in state.columns
+        if column.name.lower() not in known
+    ]
 
 
 def _how(schema: TableSchema) -> How:

@@ -10,6 +10,7 @@ from cdc_lib.model.schema import SourceType
 from cdc_lib.verify.canonical_text import Cell, float_of
 
 ARROW = {
+    "boolean": pa.bool_(),
     "int": pa.int32(),
     "bigint": pa.int64(),
     "string": pa.string(),

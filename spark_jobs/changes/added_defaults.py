@@ -30,7 +30,7 @@ def filled_value(column: LakeColumn, fills: Iterable[Filled], value: str, relati
     """
     for one in fills:
         if one.column.lower() == column.name.lower():
-            value = f"CASE WHEN {_rows(one, relation)} THEN {_literal(one, column)} ELSE {value} END"
+            value = f"CASE WHEN {rows_of_fill(one, relation)} THEN {_literal(one, column)} ELSE {value} END"
     return value
 
 
@@ -49,10 +49,11 @@ def update_sql(table: str, one: Filled, column: LakeColumn, where: str = "") -> 
     name = quoted(column.name)
     conditions = [where] if where else []
     conditions += [f"{name} IS NOT NULL"] if one.value is None else []
-    return f"UPDATE {table} SET {name} = {_literal(one, column)} WHERE {' AND '.join((_rows(one), *conditions))}"
+    return f"UPDATE {table} SET {name} = {_literal(one, column)} WHERE {' AND '.join((rows_of_fill(one), *conditions))}"
 
 
-def _rows(one: Filled, relation: str = "") -> str:
+def rows_of_fill(one: Filled, relation: str = "") -> str:
+    """Return the condition of the rows that a default fills."""
     of_table = belongs(one.columns, relation)
     order_key = struct((EPOCH, BINLOG, OFFSET), relation)
     since = () if one.since is None else (f"{order_key} >= {point(one.since)}",)

@@ -126,12 +126,13 @@ def key_sql(name: LakeName, key: Sequence[str]) -> str:
     return set_sql(name, {**_counted(key), **_key(key)})
 
 
-def column_sql(name: LakeName, change: ColumnChange) -> str:
-    """Return the statement that adds or widens a column."""
+def column_sql(name: LakeName, change: ColumnChange, comment: str = "") -> str:
+    """Return the statement that adds a column, with a comment if there is one, or widens it."""
     alter, column = f"ALTER TABLE {full_name(name)}", quoted(change.name)
     if isinstance(change, AddColumn):
         column_order = f"AFTER {quoted(change.after)}" if change.after is not None else "FIRST"
-        return f"{alter} ADD COLUMN {column} {change.type} {column_order}"
+        comments = f"COMMENT {property_literal(comment)} " if comment else ""
+        return f"{alter} ADD COLUMN {column} {change.type} {comments}{column_order}"
     return f"{alter} ALTER COLUMN {column} TYPE {change.type}"
 
 

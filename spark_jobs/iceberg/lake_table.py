@@ -19,13 +19,17 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.errors import MergeConflict, MergeError
+from cdc_lib.lake.comments import COMMENTS_PROPERTY, carried_comments, comment_change
+from cdc_lib.lake.computed import computed_changes, computed_from
 from cdc_lib.lake.evolution import changes_for
 from cdc_lib.lake.layout import refuse_dropped
 from cdc_lib.lake.modes import MODES, mode_of
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
 from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_json, to_json
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.foreign import Past
 from cdc_lib.model.lake_table import (
+    COMPUTED_PROPERTY,
     DROPPED_PROPERTY,
     KEY_PROPERTY,
     MODE_PROPERTY,
@@ -48,6 +52,7 @@ from cdc_lib.model.table_mode import IS_CURRENT, RESET, Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import Replaced, Reselect
 from spark_jobs.changes.added_defaults import column_of, filled_columns, update_sql
+from spark_jobs.changes.computed import recompute_sql, written_columns
 from spark_jobs.errors import is_missing, is_overtaken, said, translate_errors
 from spark_jobs.iceberg.branches import (
     PUBLISH_ATTEMPTS,
@@ -60,6 +65,7 @@ from spark_jobs.iceberg.branches import (
     start_branch,
     wrong_rows,
 )
+from spark_jobs.iceberg.comments import COMMENT_PROPERTY, change_comments
 from spark_jobs.iceberg.commits_since import past_of
 from spark_jobs.iceberg.completion import Completion, refuse_absent
 from spark_jobs.iceberg.ddl import (
@@ -71,6 +77,7 @@ from spark_jobs.iceberg.ddl import (
     key_sql,
     located,
     order_sql,
+    set_sql,
 )
 from spark_jobs.iceberg.dropped_columns import drop_columns, dropped_fields, partition_columns
 from spark_jobs.iceberg.key_check import COUNTED_KEYS, PLAIN, count_sql, counts_sql, fault, settled
@@ -160,6 +167,8 @@ class IcebergTable:
             sequences=sequences,
             last_sequence=table.last_sequence,
             layout=_layout(properties.get(LAYOUT_PROPERTY), self._table),
+            computed=computed_from(properties.get(COMPUTED_PROPERTY)),
+            comments=carried_comments(properties.get(COMMENTS_PROPERTY)),
         )
 
     def past(self, snapshot_id: int, schema_id: int) -> Past:
@@ -210,6 +219,31 @@ class IcebergTable:
             drop_columns(self._java(), state, columns, self._table)
         return self._loaded()
 
+    def comment(self, wanted: Sequence[TableComments], *, shared: bool) -> bool:
+        """Give the table and its columns the source's comments, in one commit; nothing is committed if they have them."""
+        state = self.load()
+        if state is None:
+            return False
+        with translate_errors("change comments of the lake table", self._table):
+            table = load_metadata(self._session, self._name)
+            comment = table.properties.get(COMMENT_PROPERTY, "")
+            change = comment_change(state, table.docs(), comment, wanted, shared=shared)
+            if change is not None:
+                change_comments(self._java(), state, change, self._table)
+        return change is not None
+
+    def compute(self, computed: Mapping[str, str], types: Mapping[str, str]) -> LakeTable:
+        """Add and widen computed columns, and record their expressions last; every step may be repeated."""
+        table = self._loaded()
+        changes = computed_changes(table, types, self._table)
+        for change in changes:
+            with translate_errors(f"change the computed column {change.name} of the lake table", self._table):
+                self._sql(column_sql(self._name, change))
+        if dict(table.computed) != dict(computed):
+            with translate_errors("record the computed columns of the lake table", self._table):
+                self._sql(set_sql(self._name, {COMPUTED_PROPERTY: json.dumps(dict(computed))}))
+        return self._loaded()
+
     def evolve(self, schema: TableSchema) -> LakeTable:
         """Add and widen columns until rows of the schema fit; raises IncompatibleSchema if they cannot."""
         return self._grown(self._loaded(), schema)
@@ -230,7 +264,7 @@ class IcebergTable:
         changes = changes_for(table, schema)
         for change in changes:
             with translate_errors(f"change column {change.name} of the lake table", self._table):
-                self._sql(column_sql(self._name, change))
+                self._sql(column_sql(self._name, change, table.comments.get(change.name.lower(), "")))
         return self._loaded() if changes else table
 
     def upsert(
@@ -396,7 +430,10 @@ class IcebergTable:
         for one in () if table.empty else fills:
             if (column := column_of(one, table.columns)) is not None:
                 where = f"{quoted(OP)} <> '{RESET}'" if table.mode == "append" else ""
-                self._execute(branch, update_sql(full_name(self._name, branch.name), one, column, where), SAME_ROWS)
+                lake = full_name(self._name, branch.name)
+                self._execute(branch, update_sql(lake, one, column, where), SAME_ROWS)
+                if again := recompute_sql(lake, table, one, where):
+                    self._execute(branch, again, SAME_ROWS)
 
     def _delete_keys(self, table: LakeTable, keys: KeyRange, branch: Branch, *, newest: bool) -> int | None:
         """Delete the table's rows of these keys, unless they are newer; ``newest`` says that none is.
@@ -469,7 +506,7 @@ class IcebergTable:
         self, table: LakeTable, rows: DataFrame, order: Sequence[str], branch: Branch, change: Rows
     ) -> int | None:
         """Append rows in their Spark partitions, each sorted; returns their number, None if unknown."""
-        columns = rows.select(*(quoted(column.name) for column in table.columns))
+        columns = rows.select(*written_columns(table))
         if table.layout.in_key_order:
             columns = columns.sortWithinPartitions(*order)
         writer = columns.writeTo(full_name(self._name, branch.name))

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdc_lib.errors import MergeConflict
+from cdc_lib.lake.computed import renamed
 from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_json, to_json
-from cdc_lib.model.lake_table import KEY_PROPERTY, LakeTable
+from cdc_lib.model.lake_table import COMPUTED_PROPERTY, KEY_PROPERTY, LakeTable
 
 
 def rename_columns(
@@ -39,7 +40,10 @@ def rename_columns(
     schema.commit()
     lower = {old.lower(): new for old, new in names.items()}
     key = json.dumps([lower.get(name.lower(), name) for name in state.primary_key])
-    change.updateProperties().set(RENAMES_PROPERTY, to_json(renames)).set(KEY_PROPERTY, key).commit()
+    properties = change.updateProperties().set(RENAMES_PROPERTY, to_json(renames)).set(KEY_PROPERTY, key)
+    if state.computed:
+        properties = properties.set(COMPUTED_PROPERTY, json.dumps(renamed(state.computed, names)))
+    properties.commit()
     change.commitTransaction()
 
 

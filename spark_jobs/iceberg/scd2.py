@@ -180,8 +180,9 @@ def _of_table(rule: Superseded) -> str:
 
 
 def _row(table: LakeTable) -> list[str]:
-    """Return the names of the source's columns."""
-    return [column.name for column in table.columns if column.name not in MODE_COLUMNS["scd2"]]
+    """Return the names of the source's columns; computed ones follow from them when a version is written."""
+    others = {*MODE_COLUMNS["scd2"], *(name.lower() for name in table.computed)}
+    return [column.name for column in table.columns if column.name.lower() not in others]
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,11 @@ class TableMetadata:
                 return tuple(LakeField(int(one["id"]), str(one["name"]), spark_type(one["type"])) for one in fields)
         return None
 
+    def docs(self) -> dict[str, str]:
+        """Return the comments of the current columns by name, without columns that have none."""
+        fields = next(one["fields"] for one in self.plain["schemas"] if one["schema-id"] == self.schema_id)
+        return {str(one["name"]): str(one["doc"]) for one in fields if one.get("doc")}
+
     def statistics(self) -> Iterator[tuple[int, frozenset[int], int]]:
         """Yield the snapshot, the field ids and the size in bytes of each statistics file."""
         for file in self.plain.get("statistics", []):

@@ -27,6 +27,7 @@ from cdc_lib.reselect.policy import lag_of
 from cdc_lib.store.cuts import last_cut, last_cut_by, named_snapshots
 from cdc_lib.store.failed_tables import keep_stopped
 from spark_jobs.lake_format import LAKE_FORMAT
+from spark_jobs.merging.comments import carry_comments, comments_of
 from spark_jobs.merging.faulty_tables import exclude_faulty, keep_faults, plan_again_without, report_foreign_commits
 from spark_jobs.merging.foreign_changes import ForeignChangeDetector
 from spark_jobs.merging.reselect import Origin, Say
@@ -56,13 +57,22 @@ def run(
     """
     began = time.monotonic()
     batches = load_plan(store, plan)
-    if not tables_of(batches):
+    if not needs_spark(config, store, batches):
         before = last_cut(store, config.source)
         tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
         return publish_cut(store, plan, batches, tables, before, now(), time.monotonic() - began)
     rows = sum(file.rows for batch in batches for file in batch.manifest.files)
     with spark_session(config, rows) as spark:
         return merge(spark, config, plan, store, batches=batches, origin=origin, now=now)
+
+
+def needs_spark(config: SourceConfig, store: ObjectStore, batches: Sequence[StoredBatch]) -> bool:
+    """Whether a table has something to merge: rows, statements, or comments of a table that the lake has."""
+    if tables_of(batches):
+        return True
+    commented = {one.table for one in comments_of(config, batches)}
+    before = last_cut(store, config.source) if commented else None
+    return before is not None and any(cut.table in commented for cut in before.tables)
 
 
 def merge(
@@ -110,6 +120,7 @@ def merge(
     finally:
         keep_stopped(store, Stopped(config.source, plan.merge_id, datetime.now(UTC), tuple(stopped)))
         report_foreign_commits(store, watch, say)
+    carry_comments(spark, config, batches, say)
     touched = {(cut.table, cut.lake_table) for cut in merged}
     untouched = [cut for cut in before.tables if (cut.table, cut.lake_table) not in touched] if before else []
     current = job.unchanged(spark, untouched)

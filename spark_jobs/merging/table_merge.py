@@ -58,6 +58,7 @@ from spark_jobs.changes.frames import RowMapping, changes
 from spark_jobs.changes.table_resets import entries
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT
+from spark_jobs.merging.computed import with_computed
 from spark_jobs.merging.foreign_changes import Abandoned, ForeignChangeDetector, is_foreign_to
 from spark_jobs.merging.range_deletes import RangeDeletes
 from spark_jobs.merging.reselect import Origin, Say, SourceReselect
@@ -375,6 +376,7 @@ class TableMerge:
         due = [self._with_replay(part, state) for part in parts if part.work.inputs]
         columns_before = state.columns if state is not None else ()
         columns = evolved(target, lake, [part for part, _ in due], state, self.config)
+        columns = with_computed(session, self.config, target, lake, [part for part, _ in due], state, columns)
         applied = 0
         # One commit; two if only some of the source tables wait for a first snapshot that completes their rows.
         for to_come in sorted({self._waits(part) for part, _ in due}):

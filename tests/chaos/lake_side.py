@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.merge.load import load_plan
-from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.backfill import BackfillRequest
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.lexer import quoted
@@ -23,7 +22,7 @@ from cdc_lib.verify.run import Verifier
 from spark_jobs.backfill import backfill
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.merging.checksums import SparkLakeSums
-from spark_jobs.merging.run import merge, run
+from spark_jobs.merging.run import merge, needs_spark, run
 from spark_jobs.runtime.session import spark_session
 from spark_jobs.sql import full_name
 from tests.chaos.shapes import TABLES
@@ -52,7 +51,7 @@ class LakeSide:
         """Merge a plan; a plan without changes needs no Spark."""
         config, store = self.pipeline.config, self.pipeline.store
         batches = load_plan(store, plan)
-        if tables_of(batches):
+        if needs_spark(config, store, batches):
             origin = self.pipeline.reselector if config.reselect.is_on else None
             merge(self.spark(), config, plan, store, self._noted, batches=batches, origin=origin)
         else:

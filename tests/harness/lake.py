@@ -14,14 +14,13 @@ from pyspark.sql import SparkSession
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.merge.load import load_plan
-from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.merge_plan import Cut, MergePlan
 from cdc_lib.ports import ObjectStore
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.merging.reselect import Origin
-from spark_jobs.merging.run import merge, run
+from spark_jobs.merging.run import merge, needs_spark, run
 from spark_jobs.merging.table_merge import Now, utc_now
 from spark_jobs.sql import full_name
 from tests.harness.batches import BatchWriter
@@ -80,7 +79,7 @@ class Lake:
 
     def merge(self, plan: MergePlan) -> Cut:
         """Merge a plan in the running Spark; a plan without changes needs no Spark."""
-        if not tables_of(load_plan(self.store, plan)):
+        if not needs_spark(self.config, self.store, load_plan(self.store, plan)):
             return run(self.config, plan, self.store, now=self.now)
         cut = merge(self.spark, self.config, plan, self.store, self.said.append, origin=self.origin, now=self.now)
         self.cuts.append(cut)

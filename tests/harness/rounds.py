@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cdc_lib.merge.load import load_plan
-from cdc_lib.merge.plan import tables_of
-from spark_jobs.merging.run import merge, run
+from spark_jobs.merging.run import merge, needs_spark, run
 from tests.harness.capture import Capture
 from tests.harness.lake import Lake
 
@@ -24,7 +23,7 @@ def merge_round(capture: Capture, lake: Lake, *, times: int = 1) -> bool:
     if plan is None:
         return False
     for _ in range(times):
-        if tables_of(load_plan(store, plan)):
+        if needs_spark(config, store, load_plan(store, plan)):
             merge(lake.spark, config, plan, store, lake.said.append)
         else:
             run(config, plan, store)

@@ -46,6 +46,7 @@ ELSEWHERE = {
     "cdc_lib/config/start.py": "where a source begins",
     "cdc_lib/model/lexer.py": "words of a lexer",
     "cdc_lib/snapshot/predicate.py": "words of a lexer",
+    "cdc_lib/lake/computed.py": "functions of Spark SQL",
 }
 """Files that name types but need no change for a new type, and why."""
 

@@ -92,6 +92,15 @@ class Compared:
                 cursor.execute(statement)
             connection.commit()
 
+    def minimal(self, *statements: str) -> None:
+        """Change the source with row images that have only what changed."""
+        with self.server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
+            cursor.execute(f"USE {self.database}")
+            for statement in statements:
+                cursor.execute(statement)
+            connection.commit()
+
     def report(
         self, *patterns: str, sleep: Callable[[float], None] = time.sleep, repair: bool = False, **settings: Any
     ) -> Report:

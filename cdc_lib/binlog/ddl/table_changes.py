@@ -19,7 +19,7 @@ from cdc_lib.config.shadows import bases
 from cdc_lib.errors import TableReplaced, UnknownEvent
 from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
 from cdc_lib.model.position import Position
-from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.schema import BOOLEAN, TableSchema
 from cdc_lib.model.table_name import EVERY_TABLE, TableName
 
 _SHOWN = 120
@@ -145,7 +145,7 @@ class TableChanges:
             if self.naming.stored(*table, old) != self.naming.stored(*table, new):
                 raise UnknownEvent(
                     f"column {old} was renamed to {new}, and the source file stores {new} differently from {old}",
-                    hint="Name both under columns and masks in the source file, masks with a "
+                    hint="Name both under columns, masks and booleans in the source file, masks with a "
                     f"wildcard ({old}*, {new}*), since an exact name must be there.",
                     **context,
                     table=TableName(*table),
@@ -207,6 +207,9 @@ class TableChanges:
         found = added_defaults(statement, mariadb=self.mariadb)
         if any(one.value is not None for one in found) and any(self.naming.shaped(*table) for table in tables):
             raise CannotFollow("columns of the table are left out or masked")
+        for one in found:
+            if one.value not in (None, "0", "1") and any(self.naming.stored(*t, one.column) == BOOLEAN for t in tables):
+                raise CannotFollow("a column that is a boolean in the lake gets another value than 0 and 1")
         return found
 
 

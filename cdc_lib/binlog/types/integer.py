@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit
 
 from cdc_lib.binlog.bytes.integers import big, little
 from cdc_lib.binlog.types.builders import FixedBuilder
 from cdc_lib.binlog.types.codec import Bytes, Cells, Kernel, ValueFault
 from cdc_lib.model.schema import SourceType
+
+_BOOLEAN = "the source file makes the column a boolean"
+_BOOLEAN_HINT = (
+    "Set other_values: as_true for the column under booleans in the source file. Or take it out of booleans and read the table "
+    "again: cdc snapshot."
+)
 
 
 @njit(cache=True, nogil=True)
@@ -136,6 +143,41 @@ class IntegerCodec:
     def finish(self) -> pa.Array:
         """Return the column."""
         return self._column.finish()
+
+
+class BooleanCodec:
+    """Codec of whole numbers of one byte that the lake holds as booleans: every number but 0 is true.
+
+    Args:
+        source_type: of kind ``int``, with ``as_boolean``.
+        from_text: the cells are those of a text result set, not of a row image.
+    """
+
+    def __init__(self, source_type: SourceType, *, from_text: bool) -> None:
+        """Choose the kernel, and whether numbers other than 0 and 1 are refused."""
+        self._kernel: Kernel = _kernel(source_type, from_text=from_text)
+        self._strict = source_type.as_boolean == "error"
+        self.arrow_type = pa.bool_()
+        self._column = FixedBuilder(pa.int32(), np.int32)
+
+    def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
+        """Append cells."""
+        column = self._column
+        column.reserve(rows)
+        fault = self._kernel(data, pos, length, rows, column.values, column.validity.bytes, column.rows)
+        if fault >= 0:
+            raise ValueFault(int(fault), "the server's text is not a whole number")
+        if self._strict:
+            new = slice(column.rows, column.rows + rows)
+            wrong = (column.values[new] & ~1 != 0) & (column.validity.bytes[new] != 0)
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise ValueFault(row, f"{column.values[new][row]} is neither 0 nor 1, and {_BOOLEAN}", _BOOLEAN_HINT)
+        column.rows += rows
+
+    def finish(self) -> pa.Array:
+        """Return the column."""
+        return pc.not_equal(self._column.finish(), 0)
 
 
 def _kernel(source_type: SourceType, *, from_text: bool) -> Kernel:

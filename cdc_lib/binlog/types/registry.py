@@ -11,7 +11,7 @@ from cdc_lib.binlog.types.date_text import DateTextCodec
 from cdc_lib.binlog.types.decimal import DecimalCodec
 from cdc_lib.binlog.types.enumset import MemberCodec
 from cdc_lib.binlog.types.floating import float_codec
-from cdc_lib.binlog.types.integer import IntegerCodec
+from cdc_lib.binlog.types.integer import BooleanCodec, IntegerCodec
 from cdc_lib.binlog.types.jsonb import JsonCodec
 from cdc_lib.binlog.types.long_decimal import LongDecimalCodec
 from cdc_lib.binlog.types.temporal import DateTimeCodec
@@ -46,6 +46,8 @@ def codec_for(source_type: SourceType, values: ValuePolicy, *, from_text: bool, 
 
 def _plain(source_type: SourceType, values: ValuePolicy, *, from_text: bool, fill: int) -> Codec:
     match source_type.kind:
+        case "int" if source_type.as_boolean is not None:
+            return BooleanCodec(source_type, from_text=from_text)
         case "int" | "bit" | "year":
             return IntegerCodec(source_type, from_text=from_text)
         case "float" | "double":

@@ -13,7 +13,7 @@ from cdc_lib.read.archive.reach import Floor
 _KEEP = "store.keep_batches_for in the source file says how long batches are kept."
 
 
-def refuse_table(routed: RoutedTable, mode: str, marker: Marker, source_uuid: str) -> None:
+def refuse_table(routed: RoutedTable, mode: str, marker: Marker, source_uuid: str, *, computes: bool = False) -> None:
     """Refuse a table whose rows in the lake do not follow from its batches alone.
 
     Args:
@@ -21,6 +21,7 @@ def refuse_table(routed: RoutedTable, mode: str, marker: Marker, source_uuid: st
         mode: of the lake table.
         marker: of the source table in the lake table.
         source_uuid: id of the source.
+        computes: whether the lake table has computed columns.
 
     Raises:
         ConfigError: names the reason, and what to do instead.
@@ -33,6 +34,9 @@ def refuse_table(routed: RoutedTable, mode: str, marker: Marker, source_uuid: st
     if routed.target.where:
         hint = "Without filters: the batches also have the changes of rows that the lake leaves out."
         raise _refused("the source file filters its rows", hint, routed)
+    if computes:
+        hint = "Use the table's snapshots, or a source without computed columns."
+        raise _refused("it has computed columns, which only Spark computes", hint, routed)
     if marker.is_blank:
         raise _refused("no merge of this source wrote it", "Read it again after the next merge: cdc run.", routed)
     if marker.source_uuid and source_uuid and marker.source_uuid != source_uuid:

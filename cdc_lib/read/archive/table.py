@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 from pyiceberg.table import Table
 
 from cdc_lib.config import SourceConfig
+from cdc_lib.lake.computed import computed_from
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.lake_table import COMPUTED_PROPERTY
 from cdc_lib.model.manifest import TS, Manifest
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.position import Point
@@ -129,7 +131,8 @@ def open_archive(
     marker = marker_of(
         table.metadata, config.source, routed.table, routed=routed.target.routed, snapshot_id=snapshot.id
     )
-    refuse_table(routed, snapshot.mode, marker, lake.source_uuid)
+    computes = bool(computed_from(table.metadata.properties.get(COMPUTED_PROPERTY)))
+    refuse_table(routed, snapshot.mode, marker, lake.source_uuid, computes=computes)
     at, merged_to = lake if cut is None else cut, marker.merged_to or _NOTHING
     end = max(Point.at(at.epoch, at.position), merged_to)  # a merge that is not acknowledged yet may be in the snapshot
     manifests = TableManifests(store, snapshot.parts.cache, routed.table)

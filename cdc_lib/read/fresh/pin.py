@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from pyiceberg.table import Table
 
 from cdc_lib.config import SourceConfig
+from cdc_lib.lake.computed import computed_from
 from cdc_lib.lake.routing import RoutedTable, lake_merges
 from cdc_lib.merge.collapse import DELETE
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.plan import TableWork, work_on
 from cdc_lib.merge.stopped_statements import refuse_statements
-from cdc_lib.model.lake_table import LakeTable, Marker
+from cdc_lib.model.lake_table import COMPUTED_PROPERTY, LakeTable, Marker
 from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Superseded
@@ -30,6 +31,8 @@ from cdc_lib.read.fresh.snapshot import FreshSnapshot, WaitingChanges
 from cdc_lib.read.fresh.waiting import Waiting
 from cdc_lib.read.key_rows import AskedKeys
 from cdc_lib.read.snapshot import PinnedSnapshot
+
+_COMPUTED = "the table has computed columns, which only Spark computes"
 
 
 def with_waiting(
@@ -62,6 +65,7 @@ def with_waiting(
         waiting.not_ready.get(routed.table, ""),
         why_lagging(plan, routed.table),
         why_not(routed, work, marker, plan, superseded) if work.inputs else "",
+        _COMPUTED if work.inputs and computed_from(table.metadata.properties.get(COMPUTED_PROPERTY)) else "",
         why_not_files(routed, mode, files_of(routed.table, work.inputs), base.columns.names, key),
     )
     if why := next(filter(None, reasons), ""):

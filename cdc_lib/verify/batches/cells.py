@@ -99,6 +99,8 @@ def _temporal_null(stored: Any, why: str) -> bool:
 
 
 def _integer(kind: SourceType, named: bool) -> Callable[[Any, Any], bool]:
+    if kind.as_boolean == "as_true":
+        return lambda stored, decoded: stored is not None and stored == (decoded != 0)
     modulus = 1 << (8 * kind.width)
     if kind.unsigned and not named:
         return lambda stored, decoded: stored is not None and int(stored) == decoded % modulus

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from cdc_lib.backfill.archive import acknowledged
 from cdc_lib.backfill.period import chosen, times_of
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.config.shape import stored_as
+from cdc_lib.config.shape import masks_column
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.backfill import ArchivedWindow, Period
 from cdc_lib.model.batch_check import BatchReport, WindowCheck
@@ -140,7 +140,7 @@ class BatchVerification:
             return captures(*table.pair) and choice.wants(*table.pair)
 
         def is_masked(table: TableName, column: str) -> bool:
-            return bool(stored_as(source, *table.pair, column))
+            return masks_column(source, *table.pair, column)
 
         prepared = sorted(
             ((one.start.file_number, one.start.offset), (one.position.file_number, one.position.offset))

@@ -11,6 +11,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.types import (
     BinaryType,
+    BooleanType,
     DateType,
     DecimalType,
     DoubleType,
@@ -46,6 +47,7 @@ CACHE_BYTES = 64 << 20
 """Memory for what is read of files."""
 
 _TYPES: dict[type[IcebergType], str] = {
+    BooleanType: "boolean",
     IntegerType: "int",
     LongType: "bigint",
     FloatType: "float",

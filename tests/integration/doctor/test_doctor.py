@@ -186,6 +186,19 @@ def test_a_wrong_predicate_of_a_route_is_reported_like_that_of_a_filter(doctor, 
     assert doctor(more=route("id > 1"))["error"] == []
 
 
+def test_computed_columns_and_booleans_are_checked_without_spark(doctor, database):
+    """An expression by its columns, and a boolean by its type."""
+
+    def computed(expression):
+        return doctor(more=f'computed: [{{tables: "{database}.orders", columns: {{x: "{expression}"}}}}]')["error"]
+
+    assert "has no column price; there are id, what" in text(computed("price * 2"))
+    assert "another value each time" in text(computed("rand() + id"))
+    assert computed("upper(what)") == []
+    found = doctor(more=f'booleans: [{{tables: "{database}.orders", columns: [what]}}]')
+    assert "what under booleans" in text(found["warning"])
+
+
 def executed(server):
     """The GTIDs that a server has."""
     variable = "gtid_binlog_pos" if server.flavor == "mariadb" else "gtid_executed"

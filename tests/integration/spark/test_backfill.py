@@ -11,7 +11,6 @@ from cdc_lib.backfill.replay import BatchReplay
 from cdc_lib.config import Credentials
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.merge.load import load_plan
-from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.backfill import COPY_SUFFIX as SUFFIX
 from cdc_lib.model.backfill import BackfillRequest, Period
 from cdc_lib.store.objects.layered import LayeredStore
@@ -20,7 +19,7 @@ from demo.shop import seed
 from demo.shop.compare import compare_database, open_lake
 from demo.shop.workload import Workload
 from spark_jobs.backfill import backfill
-from spark_jobs.merging.run import merge, run
+from spark_jobs.merging.run import merge, needs_spark, run
 from spark_jobs.sql import full_name
 from tests.harness.capture import Capture
 
@@ -50,7 +49,7 @@ class Shop:
         plan = self.pipeline.plan_merge(by="test")
         if plan is None:
             return
-        if tables_of(load_plan(self.capture.store, plan)):
+        if needs_spark(self.config, self.capture.store, load_plan(self.capture.store, plan)):
             merge(self.lake.spark, self.config, plan, self.capture.store, self.lake.said.append)
         else:
             run(self.config, plan, self.capture.store)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.merge.load import load_plan
-from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.cursor import LAKE
-from spark_jobs.merging.run import merge, run
+from spark_jobs.merging.run import merge, needs_spark, run
 from tests.harness import xa
 from tests.harness.capture import SOURCE, Capture
 
@@ -41,7 +40,7 @@ class Source:
 
     def again(self, plan):
         config, store = self.capture.config, self.capture.store
-        if tables_of(load_plan(store, plan)):
+        if needs_spark(config, store, load_plan(store, plan)):
             merge(self.lake.spark, config, plan, store, self.lake.said.append)
         else:
             run(config, plan, store)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.merge.load import load_plan
-from cdc_lib.merge.plan import tables_of
-from spark_jobs.merging.run import merge, run
+from spark_jobs.merging.run import merge, needs_spark, run
 from tests.harness.capture import Capture
 from tests.harness.quarantine import as_statement
 
@@ -39,7 +38,7 @@ class Source:
         if plan is None:
             return None
         config, store = self.capture.config, self.capture.store
-        if tables_of(load_plan(store, plan)):
+        if needs_spark(config, store, load_plan(store, plan)):
             cut = merge(self.lake.spark, config, plan, store, self.lake.said.append)
         else:
             cut = run(config, plan, store)

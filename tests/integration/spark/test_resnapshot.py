@@ -10,11 +10,10 @@ from cdc_lib.config.start import StartAt
 from cdc_lib.errors import ConfigError, MergeConflict, MergeError, PositionPurged
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.merge.load import load_plan
-from cdc_lib.merge.plan import tables_of
 from cdc_lib.model.cursor import LAKE
 from cdc_lib.store.cuts import cut_of
 from spark_jobs.iceberg.lake_table import IcebergTable
-from spark_jobs.merging.run import merge, run
+from spark_jobs.merging.run import merge, needs_spark, run
 from spark_jobs.sql import full_name
 from tests.harness.capture import SOURCE, Capture, first_chunk
 
@@ -51,7 +50,7 @@ class Shop:
 
     def merge(self, plan):
         config, store = self.capture.config, self.capture.store
-        if tables_of(load_plan(store, plan)):
+        if needs_spark(config, store, load_plan(store, plan)):
             return merge(self.lake.spark, config, plan, store, self.lake.said.append)
         return run(config, plan, store)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.config import Credentials, SourceConfig, mask_key_from_environment
-from cdc_lib.config.shape import projection_of, targets_of
+from cdc_lib.config.shape import masks_column, projection_of, stored_as, targets_of
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.mask import Mask
 from cdc_lib.model.schema import Column, SourceType, TableSchema
@@ -152,3 +152,37 @@ def test_the_key_of_the_hashes_comes_from_the_environment_and_is_never_shown():
     with pytest.raises(ConfigError, match="only Airflow knows"):
         mask_key_from_environment(config(**hashed, mask_key_env=None, mask_key_connection="c"), {})
     assert "secret" not in repr(Credentials("u", "p", "secret"))
+
+
+def test_booleans_are_tinyint_columns_without_a_mask():
+    """Of any display width, which the binlog does not have; a column of another type stays as it is."""
+    tiny = SourceType("int", width=1, text="tinyint(4)")
+    columns = (
+        Column("id", INT),
+        Column("is_on", tiny),
+        Column("is_old", tiny),
+        Column("is_text", TEXT),
+        Column("n", tiny),
+    )
+    flags = TableSchema("shop", "flags", columns, ("id",))
+    rules = [
+        {"tables": "shop.*", "columns": ["IS_ON"], "other_values": "as_true"},
+        {"tables": "*.*", "columns": ["is_*"]},
+    ]
+    masks = [{"tables": "shop.*", "columns": ["is_old"], "mask": "hash"}]
+    projection = projection_of(config(booleans=rules, masks=masks), flags)
+    assert [one.type.lake_type for one in projection.schema.columns] == ["int", "boolean", "string", "string", "int"]
+    assert [one.type.as_boolean for one in projection.source.columns] == [None, "as_true", None, None, None]
+    with pytest.raises(ConfigError, match="column n belongs to the primary key and cannot be a boolean"):
+        projection_of(
+            config(booleans=[{"tables": "*.*", "columns": ["n"]}]), TableSchema("a", "b", columns, ("id", "n"))
+        )
+
+
+def test_a_column_is_stored_as_a_boolean_by_its_name_alone():
+    """Statements that rename or add columns are judged before their types are known."""
+    both = config(
+        booleans=[{"tables": "shop.*", "columns": ["is_*"]}], columns=[{"tables": "*.*", "exclude": ["is_x"]}]
+    )
+    assert [stored_as(both, "shop", "t", name) for name in ("is_on", "on", "is_x")] == ["boolean", "", None]
+    assert not masks_column(both, "shop", "t", "is_on")

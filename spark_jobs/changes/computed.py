@@ -1,0 +1,103 @@
+"""Computed columns in Spark: their types, and their values in rows that are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, SparkSession
+from pyspark.sql.functions import col, expr, lit, when
+
+from cdc_lib.errors import ConfigError
+from cdc_lib.lake.computed import columns_in
+from cdc_lib.model.lake_table import LakeColumn, LakeTable
+from cdc_lib.model.lexer import quoted
+from cdc_lib.model.manifest import OP
+from cdc_lib.model.table_commit import Filled
+from cdc_lib.model.table_mode import RESET
+from spark_jobs.changes.added_defaults import rows_of_fill
+
+_TYPES = frozenset(
+    {"boolean", "int", "bigint", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz"}
+)
+"""Types of lake columns; decimals besides."""
+
+
+def computed_types(
+    session: SparkSession, computed: Mapping[str, str], columns: Sequence[LakeColumn], lake_table: str
+) -> dict[str, str]:
+    """Return the types of computed columns, by Spark's analysis of their expressions.
+
+    Args:
+        session: a Spark session.
+        computed: expressions by column.
+        columns: of the source, as in the lake.
+        lake_table: for messages.
+
+    Raises:
+        ConfigError: an expression cannot be analysed, is not deterministic, or has a type that lake columns do not have.
+    """
+    empty = session.range(0).selectExpr(*(f"CAST(NULL AS {one.type}) AS {quoted(one.name)}" for one in columns))
+    found = {}
+    for name, expression in computed.items():
+        try:
+            frame = empty.select(expr(expression).alias(name))
+            plan: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - no public way to ask
+        except (AnalysisException, ParseException) as error:
+            raise _refused(name, expression, str(error).splitlines()[0], lake_table) from error
+        kind = frame.schema[0].dataType.simpleString()
+        if not plan.deterministic():
+            raise _refused(name, expression, "its value does not follow from the row alone", lake_table)
+        if kind not in _TYPES and not kind.startswith("decimal"):
+            why = f"its type is {kind}, which no lake column has; CAST(... AS ...) gives it another"
+            raise _refused(name, expression, why, lake_table)
+        found[name] = kind
+    return found
+
+
+def _refused(name: str, expression: str, why: str, lake_table: str) -> ConfigError:
+    return ConfigError(
+        f"the computed column {name} ({expression!r}) cannot be used: {why}",
+        hint="Correct it under computed in the source file: deterministic Spark SQL over the columns of the row.",
+        lake_table=lake_table,
+        column=name,
+    )
+
+
+def written_columns(table: LakeTable) -> list[Column]:
+    """Return the columns of rows that are written to a lake table; computed ones follow from the others.
+
+    An entry of an append table that says that all rows were removed is no row: it has no values.
+    """
+    computed = {name.lower(): expression for name, expression in table.computed.items()}
+    written = []
+    for column in table.columns:
+        expression = computed.get(column.name.lower())
+        if expression is None:
+            written.append(col(quoted(column.name)))
+            continue
+        value = expr(expression).cast(column.type)  # parsed alone: inside other SQL text it could close a bracket
+        if table.mode == "append":
+            value = when(col(OP) != lit(RESET), value)
+        written.append(value.alias(column.name))
+    return written
+
+
+def recompute_sql(lake: str, table: LakeTable, one: Filled, where: str = "") -> str:
+    """Return the UPDATE that computes columns of existing rows again after a column of theirs was filled; empty for none.
+
+    Args:
+        lake: the table or its branch.
+        table: the lake table.
+        one: the column that was filled, and in which rows.
+        where: a condition of rows; empty for all.
+    """
+    types = {column.name.lower(): column.type for column in table.columns}
+    new = [
+        f"{quoted(name)} = CAST(({expression}\n) AS {types[name.lower()]})"
+        for name, expression in table.computed.items()
+        if one.column.lower() in columns_in(expression)
+    ]
+    conditions = (rows_of_fill(one), *([where] if where else []))
+    return f"UPDATE {lake} SET {', '.join(new)} WHERE {' AND '.join(conditions)}" if new else ""

@@ -1,0 +1,161 @@
+"""Columns that the merge computes: equal to their expression in every row, whatever way the row took."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from cdc_lib.errors import ConfigError, IncompatibleSchema
+from cdc_lib.model.backfill import BackfillRequest, Period
+from spark_jobs.backfill import backfill
+from spark_jobs.merging.run import merge
+from tests.harness.verify import Compared
+
+pytestmark = pytest.mark.turns(2)
+
+MODES = ("mirror", "soft_delete", "append", "scd2")
+TOTAL = "amount * 1.2"
+LABEL = "concat_ws('/', upper(note), 'x')"
+
+
+@pytest.fixture
+def source(any_server, database, tmp_path, lake):
+    """Return what makes a source with these computed columns in its tables."""
+
+    def make(columns=None, **settings):
+        rule = {"tables": "*.*", "columns": {"total": TOTAL} if columns is None else columns}
+        modes = [{"tables": f"{database}.{mode}", "mode": mode} for mode in MODES]
+        sections = {"computed": [rule] if rule["columns"] else [], "modes": modes, **settings}
+        return Compared(any_server, database, tmp_path, lake, **sections)
+
+    return make
+
+
+def create(source, *names, values="(1, 10.00, 'a'), (2, 20.50, NULL), (3, NULL, 'c')"):
+    for name in names:
+        source.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, amount DECIMAL(10,2), note VARCHAR(20))")
+        source.execute(f"INSERT INTO {name} VALUES {values}")
+    source.round()
+    source.round()
+
+
+def rows(source, name, *columns):
+    return source.lake.rows(f"{source.database}.{name}", *(columns or ("id", "total")))
+
+
+def wrong(source, name, column, expression):
+    """Return how many rows of a lake table have another value than their expression; entries of resets have none."""
+    table = source.lake.name(f"{source.database}.{name}")
+    entry = "_op <> 't' AND " if name == "append" else ""
+    sql = f"SELECT count(*) FROM {table} WHERE {entry}NOT ({column} <=> CAST({expression} AS {kind(source, name, column)}))"
+    return source.lake.spark.sql(sql).first()[0]
+
+
+def kind(source, name, column):
+    return {one.name: one.type for one in source.lake.state(f"{source.database}.{name}").columns}[column]
+
+
+def twice(source):
+    """Drain, merge twice, and ack: a repeated merge changes nothing."""
+    source.drain()
+    plan = source.capture.pipeline.plan_merge(by="test")
+    for _ in range(2):
+        merge(source.lake.spark, source.capture.config, plan, source.capture.store, source.lake.said.append)
+    source.capture.pipeline.ack_lake(by="test")
+
+
+def test_every_row_has_the_value_of_its_expression_in_all_modes(source):
+    """Snapshots, inserts, updates, deletes, TRUNCATE, incomplete rows, repeated merges, a default that older rows get, a backfill."""
+    source = source({"total": TOTAL, "label": LABEL})
+    create(source, *MODES)
+    assert rows(source, "mirror") == [(1, Decimal("12.000")), (2, Decimal("24.600")), (3, None)]
+    for mode in MODES:
+        source.execute(f"UPDATE {mode} SET amount = amount + 1 WHERE id < 3")
+        source.execute(f"UPDATE {mode} SET note = 'new' WHERE id = 2")
+        source.execute(f"DELETE FROM {mode} WHERE id = 3")
+        source.execute(f"INSERT INTO {mode} VALUES (4, 5, 'd')")
+    twice(source)
+    for mode in MODES:
+        source.execute(f"ALTER TABLE {mode} ADD COLUMN extra INT NOT NULL DEFAULT 7")
+        source.execute(f"UPDATE {mode} SET amount = 1 WHERE id = 1")
+    twice(source)
+    source.minimal(*(f"UPDATE {mode} SET note = 'minimal' WHERE id = 4" for mode in MODES if mode != "append"))
+    twice(source)
+    source.execute("TRUNCATE append")
+    source.execute("INSERT INTO append VALUES (9, 9, 'z', 9)")
+    twice(source)
+    for mode in MODES:
+        assert [wrong(source, mode, "total", TOTAL), wrong(source, mode, "label", LABEL)] == [0, 0]
+        report = source.table(mode)
+        assert report.clean
+        assert {(one.column, one.why) for one in report.uncompared} == {
+            (name, "the merge computes it (computed)") for name in ("total", "label")
+        }
+    backfill(
+        source.lake.spark, source.capture.config, source.capture.pipeline,
+        BackfillRequest(Period(), (), "live"), source.lake.said.append,
+    )  # fmt: skip
+    assert [wrong(source, mode, "total", TOTAL) for mode in MODES] == [0] * 4
+
+
+def test_rows_that_a_default_fills_are_computed_again(source, database):
+    """Of two tables that share a lake table, one has the column from the beginning."""
+    route = {"tables": f"{database}.t*", "into": f"{database}.t", "keys": ["table"]}
+    source = source({"label": "concat(note, '/', extra)"}, routes=[route])
+    source.execute("CREATE TABLE t1 (id INT PRIMARY KEY, note VARCHAR(20), extra INT)")
+    source.execute("CREATE TABLE t2 (id INT PRIMARY KEY, note VARCHAR(20))")
+    source.execute("INSERT INTO t1 VALUES (1, 'a', 1)")
+    source.execute("INSERT INTO t2 VALUES (2, 'b'), (3, 'c')")
+    source.round()
+    source.round()
+    assert rows(source, "t", "id", "label") == [(1, "a/1"), (2, None), (3, None)]
+    source.execute("ALTER TABLE t2 ADD COLUMN extra INT NOT NULL DEFAULT 7")
+    source.execute("UPDATE t2 SET extra = 8 WHERE id = 3")
+    twice(source)
+    assert rows(source, "t", "id", "label") == [(1, "a/1"), (2, "b/7"), (3, "c/8")]
+
+
+def test_other_columns_than_those_of_existing_rows_need_a_new_snapshot(source):
+    create(source(), "t")
+    other = source({"total": "amount * 2", "label": "upper(note)"})
+    other.execute("UPDATE t SET note = 'y' WHERE id = 3")
+    with pytest.raises(IncompatibleSchema, match="label is not there in the lake") as refused:
+        other.round()
+    assert "cdc snapshot" in refused.value.hint
+    other.capture.pipeline.resnapshot([f"{other.database}.t"], by="test", why="test")
+    for _ in range(2):
+        other.round()
+    assert rows(other, "t", "id", "total", "label") == [(1, 20, "A"), (2, 41, None), (3, None, "Y")]
+    assert other.table("t").clean
+
+
+def test_a_renamed_or_dropped_column_stops_the_table_until_the_source_file_says_so(source):
+    first = source()
+    create(first, "t")
+    first.execute("ALTER TABLE t RENAME COLUMN amount TO price")
+    first.execute("UPDATE t SET price = 2 WHERE id = 1")
+    with pytest.raises(ConfigError, match="the source table has no column amount; there are id, price, note"):
+        first.round()
+    second = source({"total": "price * 1.2"})
+    second.merge()
+    assert rows(second, "t") == [(1, Decimal("2.400")), (2, Decimal("24.600")), (3, None)]
+    assert wrong(second, "t", "total", "price * 1.2") == 0
+    second.execute("ALTER TABLE t DROP COLUMN price")
+    second.execute("UPDATE t SET note = 'x' WHERE id = 1")
+    with pytest.raises(ConfigError, match="the source table has no column price; there are id, note"):
+        second.round()
+
+
+def test_an_expression_that_spark_cannot_analyse_is_refused_before_a_row_is_written(source):
+    first = source({"x": "no_such(id)"})
+    first.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    first.execute("INSERT INTO t VALUES (1)")
+    first.drain()
+    first.drain()
+    with pytest.raises(ConfigError, match="no_such"):
+        first.merge()
+    with pytest.raises(ConfigError, match="its type is array<int>"):
+        source({"x": "array(id)"}).merge()
+    source({"x": "id + 1"}).merge()
+    assert rows(first, "t", "id", "x") == [(1, 2)]
