@@ -148,8 +148,8 @@ class Laws:
 
     def _durable_chunks(self, tasks: Iterable[SnapshotTask]) -> None:
         for task in tasks:
-            key = layout.chunk_manifest_key(task, max(task.chunks - 1, 0))
-            assert task.chunks == 0 or self._store.get(key) is not None, f"{key} does not exist"
+            keys = [layout.chunk_manifest_key(task, number) for number in range(task.chunks)]
+            assert all(self._store.get(key) is not None for key in keys), f"a chunk of {task.id} does not exist: {keys}"
 
     def _files(self, manifest: Manifest, key: str) -> None:
         for file in (*manifest.files, *manifest.prepared_files):
