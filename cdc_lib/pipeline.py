@@ -54,7 +54,7 @@ from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.reselect.rows import Reselector
 from cdc_lib.schema_history.versions import Histories
-from cdc_lib.snapshot.division import Divider
+from cdc_lib.snapshot.division import Divider, log_progress
 from cdc_lib.snapshot.partial import PartialRequest, PartialSnapshots
 from cdc_lib.snapshot.reader import SnapshotReader
 from cdc_lib.snapshot.request import SnapshotRequests
@@ -190,6 +190,7 @@ class Pipeline:
             planned = starter.with_file_times(planned.with_windows(windows), {w.stop.file for w in windows})
         if planned != cursor:
             cursor = self.cursors.swap(cursor, planned)
+        log_progress(cursor)
         return [*cursor.snapshot_units, *cursor.in_flight]
 
     def _with_snapshots_again(self, cursor: Cursor, by: str) -> Cursor:

@@ -36,12 +36,14 @@ def select_chunk(
         ConfigError: the table's primary key has changed since the part was requested.
     """
     text = select_all(schema)
-    chosen = [condition for condition in (of_part(schema, part), of_range(schema, keys)) if condition]
+    part_condition = of_part(schema, part)
     if upper is None:
+        chosen = [condition for condition in (part_condition, of_range(schema, keys)) if condition]
         return f"{text} WHERE {' AND '.join(chosen)}" if chosen else text
-    conditions = [up_to(schema, upper), *chosen]
-    if after is not None:
-        conditions.append(after_key(schema, after))
+    conditions = [up_to(schema, upper), *([part_condition] if part_condition else [])]
+    begin = after if after is not None else keys.after if keys is not None else None
+    if begin is not None:  # the last key of a range is not asked for: the upper one does not lie after it
+        conditions.append(after_key(schema, begin))
     order = ", ".join(quoted(name) for name in schema.primary_key)
     where = " AND ".join(f"({condition})" for condition in conditions)
     forced = index if index == "PRIMARY" else quoted(index)

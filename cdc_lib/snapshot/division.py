@@ -76,3 +76,10 @@ class Divider:
         if ranges:
             log.info("the snapshot of %s is read in %d ranges", task.name, len(ranges))
         return task.divided(ranges, key)
+
+
+def log_progress(cursor: Cursor) -> None:
+    """Log how far each divided snapshot is that earlier runs have begun: the sum over its ranges."""
+    for task in cursor.open_snapshots:
+        if task.ranges and task.chunks:
+            log.info("snapshot of %s: %s", task.title, task.progress)

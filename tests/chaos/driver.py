@@ -170,6 +170,7 @@ class Chaos:
         began = time.monotonic()
         action()
         self.laws.check()
+        self.events["snapshots that were divided"] = sum(map(bool, self.laws.ranges.values()))
         self.events[_name(action)] += 1
         self.seconds[_name(action)] += time.monotonic() - began
 

@@ -66,7 +66,12 @@ SLOW = [
     Smoke("ddl", ("--tables", "16"), ("FULL", "MINIMAL", "readings"), frozenset({"8 tables"})),
     Smoke("memory", ("--mib", "40"), ("one transaction of 40 MiB", "8 values of 64 MiB")),
     Smoke("reselect", ("--rows", "500"), ("one integer", "text and integer", "keys/s")),
-    Smoke("snapshot", ("--rows", "500"), ("the client with --quick", "two processes"), frozenset({"the client"})),
+    Smoke(
+        "snapshot",
+        ("--rows", "500"),
+        ("the client with --quick", "two processes", "two ranges by two"),
+        frozenset({"the client", "one process"}),
+    ),
     Smoke("verify", ("--rows", "500"), ("cdc verify", "own scan"), frozenset({"the scan"})),
     Smoke("growth", ("--runs", "2"), ("| 1 to 1 |", "metadata", "snapshots")),
     Smoke(

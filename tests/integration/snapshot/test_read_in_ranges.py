@@ -11,9 +11,11 @@ import pytest
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import BatchNotDurable, StoreUnavailable
 from cdc_lib.model.cursor import DRAIN, LAKE
-from cdc_lib.retention.garbage_collector import prune_cursors
+from cdc_lib.model.position import Point
+from cdc_lib.retention.garbage_collector import _watermark, prune_cursors
+from cdc_lib.retention.policy import snapshot_floor
 from cdc_lib.snapshot import reader
-from cdc_lib.store.manifests import chunks_of
+from cdc_lib.store.manifests import chunks_of, first_chunks_of
 from tests.harness.capture import SOURCE, Capture
 from tests.harness.merging import Lake, merge_all
 
@@ -156,3 +158,34 @@ def test_a_range_that_is_read_again_writes_the_same_chunks(capture):
     (task,) = cursor(capture).open_snapshots
     read = [row["id"] for one in capture.chunks(task) for row in capture.rows(one, "big")]
     assert sorted(read) == sorted(KEYS)
+
+
+def test_a_range_with_an_invalid_row_quarantines_the_table(any_server, database, tmp_path):
+    """As one task would: the other ranges are not read any more."""
+    settings = {"chunk_rows": 4, "range_bytes": 1, "max_ranges": 3}
+    capture = Capture(any_server, database, tmp_path, snapshot=settings, on_error="quarantine")
+    capture.execute("CREATE TABLE bad (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET cp1250)")
+    capture.execute(f"INSERT INTO bad VALUES {', '.join(f'({key}, {key})' for key in range(30))}")
+    capture.execute("UPDATE bad SET v = _cp1250 X'81' WHERE id = 14")
+    capture.execute("ANALYZE TABLE bad")
+    first, second, third = capture.pipeline.plan(by="test")[:3]
+    capture.pipeline.drain(first, until=OVER)
+    assert [one.table for one in capture.pipeline.drain(second).quarantined] == [f"{database}.bad"]
+    capture.pipeline.ack_drain(by="test")
+    (record,) = cursor(capture).quarantined_tables
+    assert record.fault.code == "unsupported_value"
+    assert cursor(capture).open_snapshots == ()
+    assert [capture.pipeline.drain(unit).batches for unit in (first, third)] == [0, 0]
+
+
+def test_windows_are_kept_for_a_range_that_nobody_has_begun_to_read(capture):
+    """Its watermark is not known; it lies after the request."""
+    units = capture.pipeline.plan(by="test")[:4]
+    capture.execute("UPDATE big SET v = 1")
+    capture.pipeline.drain(units[1])
+    capture.pipeline.ack_drain(by="test")
+    (task,) = cursor(capture).open_snapshots
+    manifest = first_chunks_of(capture.store, task)[0]
+    requested, low = task.requested_at, Point.at(1, manifest.chunk.low_watermark)
+    assert requested < low
+    assert snapshot_floor([cursor(capture), cursor(capture, LAKE)], _watermark(capture.store)) == requested
