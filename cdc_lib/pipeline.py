@@ -54,6 +54,7 @@ from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.reselect.rows import Reselector
 from cdc_lib.schema_history.versions import Histories
+from cdc_lib.snapshot.division import Divider, log_progress
 from cdc_lib.snapshot.partial import PartialRequest, PartialSnapshots
 from cdc_lib.snapshot.reader import SnapshotReader
 from cdc_lib.snapshot.request import SnapshotRequests
@@ -62,7 +63,7 @@ from cdc_lib.status.overview import findings_of, gauges_of, observed, status_of
 from cdc_lib.store import layout
 from cdc_lib.store.complete import note_complete
 from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
-from cdc_lib.store.manifests import count_chunks, find_manifest
+from cdc_lib.store.manifests import find_manifest, with_stored_chunks
 from cdc_lib.store.objects.open import open_store
 from cdc_lib.store.observations import note_drain
 
@@ -110,6 +111,10 @@ class Pipeline:
     def _snapshot_requests(self) -> SnapshotRequests:
         """At the server that the drain cursor is on."""
         return SnapshotRequests(self.config.at(*self._address()), self.credentials, self.store)
+
+    @property
+    def _divider(self) -> Divider:
+        return Divider(self.config, self.credentials, self.store)
 
     @property
     def _parts(self) -> PartialSnapshots:
@@ -175,7 +180,7 @@ class Pipeline:
         if planned.tables_to_resnapshot:
             requests = SnapshotRequests(self.config, self.credentials, self.store)
             planned = requests.with_snapshots(planned, planned.tables_to_resnapshot, at=_now(), by=by)
-        planned = self._enrolled(planned, facts, tables)
+        planned = self._divider.divided(self._enrolled(planned, facts, tables))
         if planned != cursor:
             # The chunks are read after the commits of what is prepared now, perhaps before the source began.
             wait_for_decisions(self.config.server, self.credentials, facts)
@@ -185,7 +190,8 @@ class Pipeline:
             planned = starter.with_file_times(planned.with_windows(windows), {w.stop.file for w in windows})
         if planned != cursor:
             cursor = self.cursors.swap(cursor, planned)
-        return [*cursor.open_snapshots, *cursor.in_flight]
+        log_progress(cursor)
+        return [*cursor.snapshot_units, *cursor.in_flight]
 
     def _with_snapshots_again(self, cursor: Cursor, by: str) -> Cursor:
         """Return the drain cursor with requests for new snapshots of tables that were being read when an epoch ended."""
@@ -264,7 +270,7 @@ class Pipeline:
         at = _binlog_end(facts)
         snapshot_id = f"{cursor.epoch:06d}-{at.sortable}"
         return cursor.with_snapshots(
-            SnapshotTask(self.config.source, cursor.epoch, snapshot_id, database, table)
+            SnapshotTask(self.config.source, cursor.epoch, snapshot_id, database, table, to_divide=True)
             for database, table in tables
             if TableName(database, table) not in known
         )
@@ -326,7 +332,8 @@ class Pipeline:
         if isinstance(unit, Window):
             acked = Point.at(unit.epoch, unit.stop) <= Point.at(cursor.epoch, cursor.position)
             return acked and unit.start < unit.stop and find_manifest(self.store, layout.manifest_key(unit)) is None
-        known = next((task for task in cursor.snapshots if task.id == unit.id and task.complete), None)
+        whole = replace(unit, range_number=None).id
+        known = next((task for task in cursor.snapshots if task.id == whole and task.complete), None)
         if known is None or known.cancelled:
             return known is not None
         return find_manifest(self.store, layout.chunk_manifest_key(unit, 0)) is None
@@ -351,13 +358,9 @@ class Pipeline:
                 break
             counted.append(manifest)
             moved = over_window(moved, window, manifest, at=_now(), by=by)
-        states: list[SnapshotTask] = []
-        for task, chunks in count_chunks(self.store, cursor.open_snapshots):
-            last = find_manifest(self.store, layout.chunk_manifest_key(task, chunks - 1)) if chunks else None
-            complete = last is not None and last.chunk is not None and last.chunk.last
-            states.append(replace(task, chunks=chunks, complete=complete))
-            counted += [last] if last is not None else []
-        moved = moved.with_snapshots(states)
+        stored = with_stored_chunks(self.store, cursor.open_snapshots)
+        counted += [last for _, lasts in stored for last in lasts]
+        moved = moved.with_snapshots(task for task, _ in stored)
         lake = self.cursors.load(self.config.source, LAKE)
         return self._quarantine.recorded(moved, lake, counted, at=_now(), by=by)
 

@@ -13,7 +13,7 @@ from cdc_lib.config import SourceConfig
 from cdc_lib.config.patterns import exact_table, matches, problem
 from cdc_lib.config.start import timestamp
 from cdc_lib.errors import BatchesMissing, ConfigError
-from cdc_lib.merge.chunks import first_reads, low_of, read_to_of
+from cdc_lib.merge.chunks import first_reads, low_of, read_to_of, reading_order
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.quarantined import without_quarantined
 from cdc_lib.model.backfill import ArchivedSnapshot, ArchivedWindow, Backfill, Period
@@ -184,14 +184,20 @@ class BackfillArchive:
         return times_of((window, self._manifest(window.key)) for window in candidates)
 
     def _first(self, task: SnapshotTask) -> Manifest | None:
-        """Return the first chunk of a snapshot, if it is stored."""
-        return self._stored(layout.chunk_manifest_key(task, 0)) if task.chunks else None
+        """Return the chunk of a snapshot that was read first, if it is stored."""
+        if not task.chunks:
+            return None
+        firsts = [self._stored(layout.chunk_manifest_key(part, 0)) for part in task.parts]
+        stored = [one for one in firsts if one is not None]
+        return min(stored, key=low_of) if len(stored) == len(firsts) else None
 
     def _snapshot(self, task: SnapshotTask) -> ArchivedSnapshot | None:
         """Return a complete snapshot of the lake; None if a chunk of it is no longer stored."""
         keys = tuple(layout.chunk_manifest_key(task, number) for number in range(task.chunks))
-        chunks = [manifest for key in keys if (manifest := self._stored(key)) is not None]
-        if len(chunks) != len(keys):
+        stored = [(key, manifest) for key in keys if (manifest := self._stored(key)) is not None]
+        ordered = sorted(stored, key=lambda pair: reading_order(pair[1]))
+        keys, chunks = tuple(key for key, _ in ordered), [manifest for _, manifest in ordered]
+        if len(chunks) != task.chunks:
             return None
         return ArchivedSnapshot(keys, low_of(chunks[0]), max(map(read_to_of, chunks)))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from cdc_lib.backfill.other_key import Key, Keys, OneKey, under_one_key
 from cdc_lib.errors import MergeConflict, MergeError
-from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of
+from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of, reading_order
 from cdc_lib.merge.plan import MergeInput, StoredBatch, TableWork, following, refuse_partial_swap, refuse_unclear
 from cdc_lib.merge.table_resets import StatementEffects, statement_effects
 from cdc_lib.model.lake_table import Marker, SnapshotMark
@@ -179,7 +179,7 @@ def _newest_snapshot(batches: Sequence[StoredBatch], marker: Marker) -> list[Sto
     if any((mark.low, mark.snapshot_id) > (first[newest], newest) for mark in marker.snapshots if not mark.partial):
         return []
     of_newest = [batch for _, batch in chunks if chunk_of(batch.manifest).snapshot_id == newest]
-    return sorted(of_newest, key=lambda batch: chunk_of(batch.manifest).number)
+    return sorted(of_newest, key=lambda batch: reading_order(batch.manifest))
 
 
 def _with_mark(marker: Marker, chunks: Sequence[StoredBatch]) -> Marker:

@@ -142,7 +142,7 @@ def say_parts(outcome: Status) -> None:
     for task in unmerged(outcome.drain, outcome.lake) if outcome.drain is not None else ():
         if task.selection is not None:
             since = f"{task.selection.at:%Y-%m-%d %H:%M:%S} UTC" if task.selection.at else "some time"
-            state = "read, to be merged" if task.complete else f"{task.chunks} chunks so far"
+            state = "read, to be merged" if task.complete else task.progress
             say(f"{outcome.source}: {task.selection.text} are read again since {since} ({task.selection.by}): {state}")
 
 

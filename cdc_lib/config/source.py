@@ -114,7 +114,9 @@ class SourceConfig(Section):
     store: StoreConfig = Field(description="url and, for S3, endpoint_url, region, ...")
     lake: LakeConfig = Field(description="catalog, type, uri, warehouse, namespace, foreign_changes, properties")
     drain: DrainConfig = Field(default=DrainConfig(), description="max_window_bytes, max_windows, parallelism, ...")
-    snapshot: SnapshotConfig = Field(default=SnapshotConfig(), description="chunk_rows, run_for")
+    snapshot: SnapshotConfig = Field(
+        default=SnapshotConfig(), description="chunk_rows, run_for, range_bytes, max_ranges"
+    )
     merge: MergeConfig = Field(
         default=MergeConfig(), description="spark_server, spark_master, driver_memory, parallelism, conf"
     )

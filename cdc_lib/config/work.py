@@ -37,6 +37,13 @@ class SnapshotConfig(Section):
         default=timedelta(minutes=15),
         description="a duration such as 15m: how long a run reads snapshots before it merges the other tables; 0s: to their end",
     )
+    range_bytes: ByteSize = Field(
+        default=ByteSize(1024**3),
+        ge=0,
+        description="size such as 1GiB: a table of at least two of these is divided into ranges of its key, which are read side "
+        "by side; 0: no table",
+    )
+    max_ranges: int = Field(default=16, ge=1, le=256, description="1 to 256: ranges of one table at most")
 
     def until(self, began: datetime) -> datetime | None:
         """Return when a run that began at a time ends reading snapshots; None if it reads them to their end."""

@@ -10,10 +10,9 @@ from datetime import UTC, datetime
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
-from cdc_lib.model.window import SnapshotTask
 from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.store import layout
 from cdc_lib.store.cuts import last_cut
+from cdc_lib.store.manifests import first_chunks_of
 from cdc_lib.store.windows import stored_windows
 
 
@@ -55,16 +54,12 @@ def lake_of_cut(store: ObjectStore, cursors: CursorStore, source: str) -> Cursor
         raise _not_lost(source, LAKE, "last cut")
     earlier_changes = tuple(one for one in drain.epoch_changes if one.epoch <= cut.epoch)
     left = next((one.previous_end for one in drain.epoch_changes if one.epoch == cut.epoch + 1), drain.checkpoint)
-    merged = tuple(task for task in drain.snapshots if not _is_stored(store, task))
+    merged = tuple(task for task in drain.snapshots if not first_chunks_of(store, task))
     return replace(
         drain, consumer=LAKE, generation=0, epoch=cut.epoch, identity=left.identity, position=cut.position, in_flight=(), held=cut.held,
         snapshots=merged, event_time=cut.event_time, writer="", epoch_changes=earlier_changes, quarantine=drain.quarantine, gtid_set="",
         gtids_known=False, file_times={},
     )  # fmt: skip
-
-
-def _is_stored(store: ObjectStore, task: SnapshotTask) -> bool:
-    return store.get(layout.chunk_manifest_key(task, 0)) is not None
 
 
 def _not_lost(source: str, consumer: str, other: str) -> ConfigError:

@@ -27,6 +27,17 @@ def read_to_of(manifest: Manifest) -> Point:
     return Point.at(manifest.epoch, chunk_of(manifest).read_to)
 
 
+def reading_order(manifest: Manifest) -> tuple[str, str, Point, int, int]:
+    """Return what chunks are sorted by: each snapshot's in the order in which they were read.
+
+    The ranges of a divided snapshot are read side by side. So a chunk of a later range may have an earlier watermark, and an
+    older schema.
+    """
+    chunk = chunk_of(manifest)
+    read_at = low_of(manifest) if chunk.range_count > 1 else Point(0, 0, 0)
+    return chunk.snapshot_id, chunk.table, read_at, chunk.range_number, chunk.number
+
+
 def first_reads(drain: Cursor, first_chunk: Callable[[SnapshotTask], Manifest | None]) -> list[Point]:
     """Return for each table, but those that are quarantined, a position after which its newest whole snapshot was read.
 
@@ -34,7 +45,8 @@ def first_reads(drain: Cursor, first_chunk: Callable[[SnapshotTask], Manifest | 
 
     Args:
         drain: the drain cursor.
-        first_chunk: returns the first chunk of a snapshot; None if its batch was collected. Then the position of the request counts.
+        first_chunk: returns the chunk of a snapshot that was read first; None if it is not known, because batches were collected
+            or ranges are to be read. Then the position of the request counts.
     """
     quarantined = {record.table for record in drain.quarantined_tables}
     whole = (task for task in drain.snapshots if task.selection is None and task.chunks)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.catch_up import caught_up
+from cdc_lib.merge.chunks import reading_order
 from cdc_lib.merge.manifests import is_of_its_epoch, load_batches, with_commits
 from cdc_lib.merge.plan import StoredBatch, replayed_windows, tables_of
 from cdc_lib.merge.quarantined import without_quarantined
@@ -31,11 +32,20 @@ def load_plan(store: ObjectStore, plan: MergePlan) -> list[StoredBatch]:
         CorruptBatch: a manifest is missing or not valid.
         MergeError: a window that a table needs to catch up is no longer stored.
     """
-    batches = with_commits(store, load_batches(store, plan.batches), plan.prepared)
+    batches = _in_reading_order(with_commits(store, load_batches(store, plan.batches), plan.prepared))
     if plan.catching_up:
         chunks = [batch for batch in batches if batch.manifest.chunk is not None]
         batches = [*chunks, *caught_up(store, plan, chunks), *(one for one in batches if one.manifest.chunk is None)]
     return without_quarantined(_with_each_table(store, plan.source, batches), plan.quarantine, plan.held)
+
+
+def _in_reading_order(batches: list[StoredBatch]) -> list[StoredBatch]:
+    """Sort the chunks of divided snapshots, so that a later schema of their table comes after an earlier one."""
+    chunks = [batch for batch in batches if batch.manifest.chunk is not None]
+    if all(batch.manifest.chunk.range_count == 1 for batch in chunks if batch.manifest.chunk is not None):
+        return batches
+    ordered = sorted(chunks, key=lambda batch: reading_order(batch.manifest))
+    return [*ordered, *(batch for batch in batches if batch.manifest.chunk is None)]
 
 
 def _with_each_table(store: ObjectStore, source: str, batches: list[StoredBatch]) -> list[StoredBatch]:

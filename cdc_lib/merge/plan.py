@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.errors import MergeError
-from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of
+from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of, reading_order
 from cdc_lib.merge.key_ranges import ReadRange, read_ranges
 from cdc_lib.merge.table_resets import StatementEffects, is_of_database, statement_effects, swaps_in_earlier_shadow
 from cdc_lib.model.lake_table import Marker, PlacedDefault, SnapshotMark
-from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.manifest import Manifest, SnapshotChunk
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema_policy import DEFAULT_POLICY, SchemaPolicy
@@ -320,27 +320,39 @@ def _take_chunks(table: str, chunks: Sequence[StoredBatch], marker: Marker) -> t
     would restore rows from it that were deleted in between.
     """
     taken = []
-    for batch in sorted(chunks, key=lambda b: (chunk_of(b.manifest).snapshot_id, chunk_of(b.manifest).number)):
+    known = marker
+    ranges: dict[tuple[str, int], int] = {}
+    for batch in sorted(chunks, key=lambda one: reading_order(one.manifest)):
         chunk, low = chunk_of(batch.manifest), low_of(batch.manifest)
         read_to = read_to_of(batch.manifest)
         first = SnapshotMark(chunk.snapshot_id, 0, False, low, low, read_to, chunk.selection is not None)
         mark = marker.snapshot(chunk.snapshot_id) or first
         others = (other for other in marker.snapshots if other.snapshot_id != chunk.snapshot_id)
         newer = any((other.low, other.snapshot_id) > (low, chunk.snapshot_id) for other in others)
-        if chunk.number < mark.chunks or newer:
+        if newer or _is_merged(chunk, known.snapshot(chunk.snapshot_id)):
             continue
-        if chunk.number > mark.chunks:
+        this = (chunk.snapshot_id, chunk.range_number)
+        expected = mark.chunks if chunk.range_count == 1 else ranges.get(this, 0)
+        if chunk.number != expected:
             raise MergeError(
-                f"chunk {chunk.number} of a snapshot comes before chunk {mark.chunks}",
+                f"chunk {chunk.number} of a snapshot comes before chunk {expected}",
                 hint="The plan leaves out a chunk; plan the merge again.",
                 table=table,
                 snapshot=chunk.snapshot_id,
             )
         taken.append(batch)
+        ranges[this] = chunk.number + 1
         high, read_to = max(mark.high, low), max(mark.read_to, read_to)
-        mark = replace(mark, chunks=chunk.number + 1, complete=chunk.last, high=high, read_to=read_to)
+        # A snapshot is merged when all of its ranges are complete.
+        complete = chunk.last or (mark.complete and chunk.range_count > 1)
+        mark = replace(mark, chunks=mark.chunks + 1, complete=complete, high=high, read_to=read_to)
         marker = marker.with_snapshot(mark)
     return taken, marker
+
+
+def _is_merged(chunk: SnapshotChunk, mark: SnapshotMark | None) -> bool:
+    """Whether a table with this mark of the snapshot has the chunk; it has all ranges of a divided one, or none."""
+    return mark is not None and (chunk.range_count > 1 or chunk.number < mark.chunks)
 
 
 def _floor(mode: Mode, before: Marker, after: Marker) -> Point | None:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import MergeConflict
@@ -29,7 +30,7 @@ from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.store import layout
 from cdc_lib.store.cuts import cut_of
-from cdc_lib.store.manifests import find_manifest, load_manifest
+from cdc_lib.store.manifests import find_manifest, first_read_of, load_manifest
 from cdc_lib.store.windows import stored_windows
 
 _MERGE_WINDOWS = 64
@@ -148,13 +149,9 @@ class Merging:
         unknown = not_replayed(settle(prepared, windows).unknown, drain.epoch_changes)
         if unknown:
             # If tables start without a snapshot, snapshots of some say nothing about the others.
-            reads = first_reads(drain, self._first_chunk) if self.config.start == "snapshot" else ()
+            reads = first_reads(drain, partial(first_read_of, self.store)) if self.config.start == "snapshot" else ()
             check_in_snapshots(unknown, reads, self.config.source)
         return prepared
-
-    def _first_chunk(self, task: SnapshotTask) -> Manifest | None:
-        """Return the first chunk of a snapshot, if it is stored."""
-        return find_manifest(self.store, layout.chunk_manifest_key(task, 0))
 
     def _stored_before(self, lake: Cursor) -> Iterator[tuple[str, Manifest]]:
         """Yield the stored windows before the lake cursor, newest first, each with its key."""

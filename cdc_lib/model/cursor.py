@@ -187,9 +187,7 @@ class Cursor:
         tasks = {
             restarted.id: restarted
             for task, new in new_ids
-            for restarted in [
-                task if task.complete else replace(task, epoch=epoch_change.epoch, snapshot_id=new, chunks=0)
-            ]
+            for restarted in [task if task.complete else task.again(epoch_change.epoch, new)]
         }
         quarantined = tuple(
             replace(one, snapshot_id=at_start) if (one.table, one.snapshot_id) in dropped else one
@@ -344,6 +342,11 @@ class Cursor:
     def open_snapshots(self) -> tuple[SnapshotTask, ...]:
         """Snapshot tasks whose last chunk is not acknowledged."""
         return tuple(s for s in self.snapshots if not s.complete)
+
+    @property
+    def snapshot_units(self) -> tuple[SnapshotTask, ...]:
+        """What drain tasks read of these: a unit for each table, or for each range of a divided snapshot."""
+        return tuple(unit for task in self.open_snapshots for unit in task.units)
 
     def quarantine_record(self, table: str) -> QuarantineRecord | None:
         """Return the last record of a table that is or was quarantined."""

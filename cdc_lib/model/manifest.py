@@ -99,13 +99,16 @@ class SnapshotChunk:
     Args:
         snapshot_id: id of the snapshot.
         table: ``database.table``.
-        number: 0, 1, 2, ... in key order.
+        number: 0, 1, 2, ... in key order, in each range of a divided snapshot.
         low_watermark: position read before the SELECT; every change before it is in the rows.
         last_key: text form of the last key read; None when the chunk is empty or the table has no key.
-        upper_key: text form of the greatest key when the snapshot began; fixed in the first chunk; None without a key.
-        last: whether this is the last chunk of the table.
+        upper_key: text form of the greatest key when the snapshot began, of its range if it is divided; fixed in the first
+            chunk; None without a key.
+        last: whether this is the last chunk of the table, or of its range.
         high_watermark: position read after the SELECT; no change after it is in the rows. None if it was not stored.
         selection: the rows that the snapshot reads; None for the whole table.
+        range_number: range of a divided snapshot, counted from 0.
+        range_count: how many ranges the snapshot has.
     """
 
     snapshot_id: str
@@ -117,6 +120,13 @@ class SnapshotChunk:
     last: bool
     high_watermark: Position | None = None
     selection: RowSelection | None = None
+    range_number: int = 0
+    range_count: int = 1
+
+    @property
+    def folder(self) -> str:
+        """Name of its folder among the chunks of the table: ``000007``, of a divided snapshot ``002-000007``."""
+        return f"{self.number:06d}" if self.range_count == 1 else f"{self.range_number:03d}-{self.number:06d}"
 
     @property
     def read_to(self) -> Position:
@@ -183,13 +193,13 @@ class Manifest:
 
     @property
     def id(self) -> str:
-        """The batch's id: the window's, or ``snapshot-<id>-<table>-<number>``."""
+        """The batch's id: the window's, or ``snapshot-<id>-<table>-<chunk>``."""
         if self.window is not None:
             return self.window.id
         if self.chunk is None:
             msg = "a manifest has a window or a chunk"
             raise AssertionError(msg)
-        return f"snapshot-{self.chunk.snapshot_id}-{self.chunk.table}-{self.chunk.number:06d}"
+        return f"snapshot-{self.chunk.snapshot_id}-{self.chunk.table}-{self.chunk.folder}"
 
     @property
     def rows(self) -> int:

@@ -10,6 +10,7 @@ from cdc_lib.model.position import Point, Position
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import layout
+from cdc_lib.store.manifests import read_to_of
 from cdc_lib.store.windows import Chain, chained, stored_windows
 
 
@@ -76,10 +77,11 @@ def lost_chunk(store: ObjectStore, task: SnapshotTask) -> BatchesMissing | None:
     """Return the error of a snapshot that was acknowledged as complete, and whose last chunk is not stored."""
     if not task.complete or not task.chunks:
         return None
-    if store.get(layout.chunk_manifest_key(task, task.chunks - 1)) is not None:
+    if read_to_of(store, task) is not None:
         return None
+    which = f"chunk {task.chunks - 1}" if not task.ranges else "the last chunk of a range"
     return BatchesMissing(
-        f"chunk {task.chunks - 1} of the snapshot of {task.name} is acknowledged and no longer stored, so the lake cannot continue",
+        f"{which} of the snapshot of {task.name} is acknowledged and no longer stored, so the lake cannot continue",
         hint=f"cdc snapshot {task.source} {task.name} reads the table again.",
         source=task.source,
         snapshot=task.snapshot_id,

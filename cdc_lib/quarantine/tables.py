@@ -20,8 +20,7 @@ from cdc_lib.plan.gaps import lost_chunk
 from cdc_lib.ports import ObjectStore
 from cdc_lib.quarantine.records import FaultyTable, Unmerged, quarantine
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
-from cdc_lib.store import layout
-from cdc_lib.store.manifests import find_manifest
+from cdc_lib.store.manifests import first_chunks_of, read_to_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +94,8 @@ class Quarantine:
                 yield one.table, window.start
 
     def _is_around(self, task: SnapshotTask, position: Position) -> bool:
-        """Whether a snapshot of a table with a key has chunks on both sides of a position."""
-        first = find_manifest(self.store, layout.chunk_manifest_key(task, 0))
+        """Whether a snapshot of a table with a key has chunks, or ranges to be read, on both sides of a position."""
+        first = next(iter(first_chunks_of(self.store, task)), None)
         if task.cancelled or task.selection is not None or first is None or first.chunk is None:
             return False
         if not any(schema.primary_key for schema in first.schemas.values()) or position < first.chunk.low_watermark:
@@ -202,10 +201,7 @@ class Quarantine:
     def _high(self, task: SnapshotTask) -> Position | None:
         if not task.complete:
             return None
-        last = find_manifest(self.store, layout.chunk_manifest_key(task, max(task.chunks - 1, 0)))
-        if last is None or last.chunk is None:
-            return None
-        return last.chunk.read_to
+        return read_to_of(self.store, task)
 
 
 def hint_of(record: QuarantineRecord, source: str) -> str:

@@ -121,6 +121,8 @@ def _folder(manifest_key: str) -> str:
 
 def _watermark(store: ObjectStore) -> Callable[[SnapshotTask, int], Point | None]:
     def of_chunk(task: SnapshotTask, number: int) -> Point | None:
+        if task.ranges:  # a range whose first chunk is being read may have the least watermark
+            return task.requested_at
         manifest = find_manifest(store, layout.chunk_manifest_key(task, number))
         if manifest is None or manifest.chunk is None:
             return None

@@ -29,7 +29,8 @@ class RetentionFacts:
         windows: all stored windows, in the stream's order.
         manifests: manifests of the windows, by key.
         cursors: cursors of all consumers, including drain and lake.
-        watermark: low watermark of a chunk of a snapshot task, None if the chunk is not stored.
+        watermark: low watermark of a chunk of a snapshot task, None if the chunk is not stored; a point before all chunks of a
+            divided one.
         older_than: batches that were written before this time are old enough for removal.
     """
 
@@ -72,7 +73,7 @@ def laggards(windows: Sequence[StoredWindow], cursors: Iterable[Cursor], older_t
 def snapshot_floor(cursors: Sequence[Cursor], watermark: Callable[[SnapshotTask, int], Point | None]) -> Point | None:
     """Return the point from which on snapshots may still need windows; None if none does.
 
-    Watermarks of one snapshot grow: its first unmerged chunk has the least one. If that chunk is not stored yet, it is
+    Watermarks of one snapshot grow: its first unmerged chunk has the least one; a divided snapshot counts from its request. If that chunk is not stored yet, it is
     unknown, and all windows are kept: the least point is returned.
     """
     named = {cursor.consumer: cursor for cursor in cursors}

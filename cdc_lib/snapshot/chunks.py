@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.column_types import CAST_FORMS
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.model.window import TaskRange
 
 
 def select_chunk(
@@ -16,16 +19,18 @@ def select_chunk(
     rows: int,
     index: str = "PRIMARY",
     part: RowSelection | None = None,
+    keys: TaskRange | None = None,
 ) -> str:
     """Return the SELECT of one chunk.
 
     Args:
         schema: of the table.
         after: key (as from :func:`key_text`) after which the chunk starts; None for the first chunk.
-        upper: last key of the whole snapshot; None if the table is read as one chunk.
+        upper: last key of the whole snapshot, or of the range; None to read the rest of it as one chunk.
         rows: maximum rows of the chunk.
         index: name of the key.
         part: the rows to select; None for all.
+        keys: the range of a divided snapshot; None for all.
 
     Raises:
         ConfigError: the table's primary key has changed since the part was requested.
@@ -33,10 +38,12 @@ def select_chunk(
     text = select_all(schema)
     part_condition = of_part(schema, part)
     if upper is None:
-        return f"{text} WHERE {part_condition}" if part_condition else text
+        chosen = [condition for condition in (part_condition, of_range(schema, keys)) if condition]
+        return f"{text} WHERE {' AND '.join(chosen)}" if chosen else text
     conditions = [up_to(schema, upper), *([part_condition] if part_condition else [])]
-    if after is not None:
-        conditions.append(after_key(schema, after))
+    begin = after if after is not None else keys.after if keys is not None else None
+    if begin is not None:  # the last key of a range is not asked for: the upper one does not lie after it
+        conditions.append(after_key(schema, begin))
     order = ", ".join(quoted(name) for name in schema.primary_key)
     where = " AND ".join(f"({condition})" for condition in conditions)
     forced = index if index == "PRIMARY" else quoted(index)
@@ -52,6 +59,18 @@ def select_all(schema: TableSchema) -> str:
 def after_key(schema: TableSchema, key: tuple[str, ...]) -> str:
     """Return the condition of rows after a key, given as from :func:`key_text`."""
     return _compared(schema, key, ">", ">")
+
+
+def before_key(schema: TableSchema, key: tuple[str, ...]) -> str:
+    """Return the condition of rows before a key."""
+    return _compared(schema, key, "<", "<")
+
+
+def at_key(schema: TableSchema, key: tuple[str, ...]) -> str:
+    """Return the condition of rows with a key, or with the first columns of one."""
+    by_name = {column.name: column.type for column in schema.columns}
+    pairs = zip(schema.primary_key, key, strict=False)
+    return " AND ".join(f"{quoted(name)} = {_literal(by_name[name], value)}" for name, value in pairs)
 
 
 def up_to(schema: TableSchema, key: tuple[str, ...]) -> str:
@@ -84,13 +103,32 @@ def in_range(schema: TableSchema, part: RowSelection) -> str:
     return " AND ".join(f"({condition})" for condition in (*low, *high))
 
 
-def select_upper(schema: TableSchema, part: RowSelection | None = None) -> str:
-    """Return the SELECT of the greatest key, of a part or of all rows."""
-    part_condition = of_part(schema, part)
-    where = f" WHERE {part_condition}" if part_condition else ""
+def of_range(schema: TableSchema, keys: TaskRange | None) -> str:
+    """Return the condition of the keys of a range of a divided snapshot; empty for all keys."""
+    if keys is None:
+        return ""
+    low = [after_key(schema, keys.after)] if keys.after is not None else []
+    high = [up_to(schema, keys.last)] if keys.last is not None else []
+    return " AND ".join(f"({condition})" for condition in (*low, *high))
+
+
+def select_upper(
+    schema: TableSchema, part: RowSelection | None = None, keys: TaskRange | None = None, index: str = ""
+) -> str:
+    """Return the SELECT of the greatest key, of a part, of a range or of all rows.
+
+    Args:
+        schema: of the table.
+        part: the rows; None for all.
+        keys: the range of a divided snapshot; None for all.
+        index: name of the key, to be used in any case; empty to let the server choose.
+    """
+    chosen = [condition for condition in (of_part(schema, part), of_range(schema, keys)) if condition]
+    where = f" WHERE {' AND '.join(chosen)}" if chosen else ""
     columns = ", ".join(quoted(name) for name in schema.primary_key)
     order = ", ".join(f"{quoted(name)} DESC" for name in schema.primary_key)
-    table = f"{quoted(schema.database)}.{quoted(schema.table)}"
+    forced = f" FORCE INDEX ({index if index == 'PRIMARY' else quoted(index)})" if index else ""
+    table = f"{quoted(schema.database)}.{quoted(schema.table)}{forced}"
     return f"SELECT {columns} FROM {table}{where} ORDER BY {order} LIMIT 1"  # noqa: S608 - names are quoted
 
 
@@ -98,6 +136,17 @@ def key_schema(schema: TableSchema) -> TableSchema:
     """Return the schema of only the key's columns."""
     by_name = {column.name: column for column in schema.columns}
     return TableSchema(schema.database, schema.table, tuple(by_name[n] for n in schema.primary_key), schema.primary_key)
+
+
+def key_definition(schema: TableSchema, collations: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns of the key with what decides the order of their values, for :attr:`SnapshotTask.range_key`.
+
+    Args:
+        schema: of the table.
+        collations: of its text columns.
+    """
+    by_name = {column.name: column.type for column in schema.columns}
+    return tuple(f"{name} {by_name[name].kind} {collations.get(name, '')}".strip() for name in schema.primary_key)
 
 
 def key_text(schema: TableSchema, key: tuple[bytes, ...]) -> tuple[str, ...]:
@@ -110,6 +159,15 @@ def key_text(schema: TableSchema, key: tuple[bytes, ...]) -> tuple[str, ...]:
         value.hex() if by_name[name].kind in ("bytes", "string") else value.decode()
         for name, value in zip(schema.primary_key, key, strict=True)
     )
+
+
+def key_text_sql(schema: TableSchema) -> list[str]:
+    """Return the SQL of each column of the key as :func:`key_text` writes it."""
+    by_name = {column.name: column.type for column in schema.columns}
+    return [
+        f"LOWER(HEX({quoted(name)}))" if by_name[name].kind in ("bytes", "string") else f"CAST({quoted(name)} AS CHAR)"
+        for name in schema.primary_key
+    ]
 
 
 def _selected(column: Column) -> str:

@@ -17,6 +17,7 @@ from cdc_lib.drain.batch import at_fault, batch_writer
 from cdc_lib.drain.columns import shape_of
 from cdc_lib.errors import (
     ConfigError,
+    TableReplaced,
     TableUnreadable,
     UnsupportedServer,
     UnsupportedValue,
@@ -26,10 +27,9 @@ from cdc_lib.model.manifest import DataFile, Manifest, SnapshotChunk
 from cdc_lib.model.pace import Pace
 from cdc_lib.model.position import Position
 from cdc_lib.model.projection import Projection, can_be_chunked, refuse_masked_keys, whole
-from cdc_lib.model.quarantine import QuarantinedTable
+from cdc_lib.model.quarantine import Fault, QuarantinedTable
 from cdc_lib.model.refusals import NO_SUCH_TABLE
 from cdc_lib.model.results import DrainResult, result_of
-from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.value_policy import ValuePolicy
@@ -69,10 +69,10 @@ class SnapshotReader:
         return shape_of(self.config, self.credentials)
 
     def read(self, task: SnapshotTask, identity: ServerIdentity, until: datetime | None = None) -> DrainResult:
-        """Read the chunks of one table that are not stored yet, one batch for each.
+        """Read the chunks of one table, or of one range of it, that are not stored yet, one batch for each.
 
         Args:
-            task: the snapshot.
+            task: a unit: a snapshot, or one range of a divided one.
             identity: of the server.
             until: when the reading ends (UTC), after at least one chunk; a later call goes on. None: after the last chunk.
 
@@ -84,10 +84,10 @@ class SnapshotReader:
         written: list[Manifest] = []
         vanished = False
         rows = count * self.config.snapshot.chunk_rows
-        pace = Pace(f"snapshot of {task.name}", "rows", 0, began, rows, rows)
+        pace = Pace(f"snapshot of {task.title}", "rows", 0, began, rows, rows)
         while last is None or not _chunk(last).last:
             if written and until is not None and until <= datetime.now(UTC):
-                log.info("snapshot of %s: %d chunks are stored; the next run goes on", task.name, count)
+                log.info("snapshot of %s: %d chunks are stored; the next run goes on", task.title, count)
                 break
             try:
                 last = self._next_chunk(task, identity, last, count, pace)
@@ -112,18 +112,21 @@ class SnapshotReader:
         if schema is None:
             connection.close()
             return self._chunk_of_dropped(task, facts, number, key)
+        if self._is_of_other_key(task, schema, connection):
+            connection.close()
+            return self._chunk_of_other_key(task, facts, number, key)
         projection = self._projection(self.config.values.applied(schema), connection.close)
         rows = self.config.snapshot.chunk_rows
         index = InformationSchema(connection).key_name(schema)
         comments = self._comments(connection, task) if number == 0 else ()
         if not pace.total and before is not None and task.selection is None:  # not for a table of one chunk
-            pace.total = InformationSchema(connection).estimated_rows_of(schema)
+            pace.total = InformationSchema(connection).estimated_rows_of(schema) // len(task.ranges or (1,))
         watermark = low_watermark(connection, facts)
         after = _chunk(before).last_key if before else None
         # Read after the watermark: a greater key inserted later has its change after the watermark as well.
-        upper = _chunk(before).upper_key if before else self._upper(schema, task.selection)
+        upper = _chunk(before).upper_key if before else self._upper(schema, task, index)
         now = datetime.now(UTC)
-        sql = chunks.select_chunk(projection.source, after, upper, rows, index, task.selection)
+        sql = chunks.select_chunk(projection.source, after, upper, rows, index, task.selection, task.range)
         # A unique name: the loser of a race for the manifest must not overwrite the winner's files.
         token = secrets.token_hex(4)
         path = layout.chunk_part_path(0).replace(".parquet", f"-{token}.parquet")
@@ -138,8 +141,8 @@ class SnapshotReader:
                     log.info("%s", line)
         high = self._high_watermark(identity)
         last_key = chunks.key_text(schema, result.last_key) if upper is not None and result.last_key else None
-        chunk = SnapshotChunk(
-            task.snapshot_id, task.name, number, watermark, last_key, upper,
+        chunk = replace(
+            _empty_chunk(task, number, watermark), last_key=last_key, upper_key=upper,
             last=upper is None or result.rows < rows or last_key == upper, high_watermark=high, selection=task.selection,
         )  # fmt: skip
         manifest = _chunk_manifest(task, facts, chunk, projection.schema, writer.files, now)
@@ -177,11 +180,22 @@ class SnapshotReader:
         faults = at_fault(self.config, error, facts.binlog_end) if facts.binlog_end is not None else {}
         if task.name not in faults or facts.binlog_end is None:
             raise error
-        empty = TableSchema(task.database, task.table, ())
-        chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.binlog_end, None, None, last=True)
-        manifest = _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC))
-        manifest = replace(manifest, quarantined=(QuarantinedTable(task.name, faults[task.name]),))
-        return publish_manifest(self.store, layout.chunk_manifest_key(task, number), manifest)
+        key = layout.chunk_manifest_key(task, number)
+        return self._last_chunk(task, facts, number, key, (QuarantinedTable(task.name, faults[task.name]),))
+
+    def _is_of_other_key(self, task: SnapshotTask, schema: TableSchema, connection: Session) -> bool:
+        """Whether the key, or the order of its values, has changed since the ranges were made: they no longer tile the keys."""
+        if task.range is None:
+            return False
+        return chunks.key_definition(schema, InformationSchema(connection).collations(schema)) != task.range_key
+
+    def _chunk_of_other_key(self, task: SnapshotTask, facts: ServerFacts, number: int, key: str) -> Manifest:
+        """End the snapshot of a range in whose table keys have another order; the next plan takes a new snapshot of the table."""
+        changed = TableReplaced(
+            "its primary key was changed while it was read in ranges", hint="The table is read again automatically."
+        )
+        fault = Fault(self._binlog_end(task, facts), changed.code, changed.message, changed.hint)
+        return self._last_chunk(task, facts, number, key, (QuarantinedTable(task.name, fault),))
 
     def _projection(self, schema: TableSchema, close: Callable[[], None]) -> Projection:
         """Return which columns to select; ``close`` is called before an error."""
@@ -193,12 +207,14 @@ class SnapshotReader:
             raise
         return projection
 
-    def _upper(self, schema: TableSchema, part: RowSelection | None) -> tuple[str, ...] | None:
-        """Return the current greatest key, so that the snapshot of a growing table ends; None to read the table in one chunk."""
+    def _upper(self, schema: TableSchema, task: SnapshotTask, index: str) -> tuple[str, ...] | None:
+        """Return the current greatest key, so that the snapshot of a growing table ends; None to read the rest in one chunk."""
         if not can_be_chunked(schema):
             return None
         connection = connect(self.config.server, self.credentials)
-        with query(self.config.server, connection, chunks.select_upper(schema, part)) as stream:
+        # Between two bounds a server may sort all keys to find the greatest.
+        sql = chunks.select_upper(schema, task.selection, task.range, index if task.range is not None else "")
+        with query(self.config.server, connection, sql) as stream:
             policy = ValuePolicy(invalid_text="replace")
             result = ResultSet(whole(chunks.key_schema(schema)), stream, Masker(), policy)
             for _ in result.groups():
@@ -207,11 +223,34 @@ class SnapshotReader:
 
     def _chunk_of_dropped(self, task: SnapshotTask, facts: ServerFacts, number: int, key: str) -> Manifest:
         """Close the snapshot of a table that was dropped meanwhile: its DROP is in the binlog."""
+        return self._last_chunk(task, facts, number, key)
+
+    def _last_chunk(
+        self,
+        task: SnapshotTask,
+        facts: ServerFacts,
+        number: int,
+        key: str,
+        quarantined: tuple[QuarantinedTable, ...] = (),
+    ) -> Manifest:
+        """Close a snapshot, or one range of it, with a chunk without rows."""
+        empty = TableSchema(task.database, task.table, ())
+        chunk = replace(_empty_chunk(task, number, self._binlog_end(task, facts)), last=True)
+        manifest = _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC))
+        return publish_manifest(self.store, key, replace(manifest, quarantined=quarantined))
+
+    def _binlog_end(self, task: SnapshotTask, facts: ServerFacts) -> Position:
         if facts.binlog_end is None:
             raise UnsupportedServer("the server writes no binlog", hint="Start it with --log-bin.", table=task.name)
-        empty = TableSchema(task.database, task.table, ())
-        chunk = SnapshotChunk(task.snapshot_id, task.name, number, facts.binlog_end, None, None, last=True)
-        return publish_manifest(self.store, key, _chunk_manifest(task, facts, chunk, empty, (), datetime.now(UTC)))
+        return facts.binlog_end
+
+
+def _empty_chunk(task: SnapshotTask, number: int, at: Position) -> SnapshotChunk:
+    """Return a chunk of a unit that has read nothing."""
+    return SnapshotChunk(
+        task.snapshot_id, task.name, number, at, None, None, last=False,
+        range_number=task.range_number or 0, range_count=len(task.ranges) or 1,
+    )  # fmt: skip
 
 
 def _chunk_manifest(

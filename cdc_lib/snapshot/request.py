@@ -143,7 +143,7 @@ class SnapshotRequests:
         # The generation distinguishes it from an earlier snapshot at the same end of the binlog.
         snapshot_id = f"{cursor.epoch:06d}-{until.sortable}-{cursor.generation:06d}"
         tasks = {
-            table: SnapshotTask(cursor.source, cursor.epoch, snapshot_id, schema.database, schema.table)
+            table: SnapshotTask(cursor.source, cursor.epoch, snapshot_id, schema.database, schema.table, to_divide=True)
             for table, schema in schemas.items()
         }
 

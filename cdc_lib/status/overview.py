@@ -43,7 +43,6 @@ from cdc_lib.status.daily_checks import daily_findings
 from cdc_lib.status.lag import LakeProgress, lag_of
 from cdc_lib.status.mode_findings import mode_findings
 from cdc_lib.status.observation import observation_of
-from cdc_lib.store import layout
 from cdc_lib.store.after_merge import last_after_merge
 from cdc_lib.store.batch_checks import daily_checks
 from cdc_lib.store.complete import last_complete
@@ -51,7 +50,7 @@ from cdc_lib.store.coverage import coverages
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.foreign import noticed_commits
-from cdc_lib.store.manifests import find_manifest
+from cdc_lib.store.manifests import find_manifest, first_chunks_of
 from cdc_lib.store.observations import note_server
 from cdc_lib.store.verified import last_verified
 from cdc_lib.store.windows import stored_windows, windows_after
@@ -224,8 +223,8 @@ def _oldest(store: ObjectStore, drain: Cursor, lake: Cursor) -> datetime | None:
     ahead = windows_after(store, lake.source, at, end)
     manifests = (find_manifest(store, one.key) for one in islice(ahead, _LOOKED_AT))
     times = [one.first_time for one in manifests if one is not None and one.first_time is not None][:1]
-    firsts = (find_manifest(store, layout.chunk_manifest_key(task, 0)) for task in unmerged(drain, lake)[:_LOOKED_AT])
-    times += [one.first_time for one in firsts if one is not None and one.first_time is not None]
+    firsts = (one for task in unmerged(drain, lake)[:_LOOKED_AT] for one in first_chunks_of(store, task)[:1])
+    times += [one.first_time for one in firsts if one.first_time is not None]
     return min(times, default=None)
 
 

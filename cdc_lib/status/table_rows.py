@@ -122,7 +122,7 @@ def _notes(held: Holdings) -> dict[TableName, tuple[TableState, str]]:
     if held.drain is None:
         return found
     for task in unmerged(held.drain, held.lake) if held.lake is not None else held.drain.open_snapshots:
-        found[task.name] = ("snapshot", f"{task.chunks} chunks so far" if task.chunks else "to be read")
+        found[task.name] = ("snapshot", task.progress if task.chunks else "to be read")
     for lagging in held.drain.lagging_in(held.lake):
         record, fault = lagging.last, lagging.last.fault
         if fault is not None:

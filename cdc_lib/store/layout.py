@@ -21,7 +21,7 @@
     <source>/schemas/<epoch>/tables/<database.table>/<file>.<offset>-<kind>.json
     <source>/schemas/<epoch>/databases/<database>/<file>.<offset>-<kind>.json
 
-Epochs and chunks have six digits, so that a listing is in the order of the stream.
+Epochs and chunks have six digits, the ranges of a divided snapshot three before them (``002-000007``), so that a listing is in the order of the stream.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from cdc_lib.model.window import SnapshotTask, Window
 MANIFEST = "manifest.json"
 """File name of a batch's manifest."""
 
+_CHUNK = re.compile(rf"(?P<prefix>.*/(\d{{3,}}-)?)(?P<number>\d+)/{re.escape(MANIFEST)}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,149}")
 
 
@@ -87,16 +88,31 @@ def chunks_prefix(task: SnapshotTask) -> str:
     return f"{snapshot_prefix(task)}{table_folder(task.name)}/"
 
 
+def range_prefix(task: SnapshotTask) -> str:
+    """Return what the keys of the chunks of one unit begin with: of the range that it reads, or of the whole table."""
+    return chunks_prefix(task) if task.range_number is None else f"{chunks_prefix(task)}{task.range_number:03d}-"
+
+
 def chunk_of(key: str) -> tuple[str, int] | None:
-    """Return the chunks' prefix and the chunk number from the key of a chunk's manifest; None for another key."""
-    folder, _, name = key.rpartition("/")
-    prefix, _, number = folder.rpartition("/")
-    return (f"{prefix}/", int(number)) if name == MANIFEST and number.isdigit() else None
+    """Return the :func:`range_prefix` and the chunk number from the key of a chunk's manifest; None for another key."""
+    found = _CHUNK.fullmatch(key)
+    return (found["prefix"], int(found["number"])) if found is not None else None
 
 
 def chunk_manifest_key(task: SnapshotTask, number: int) -> str:
-    """Return the key of the manifest of one chunk, counted from 0."""
-    return f"{chunks_prefix(task)}{number:06d}/{MANIFEST}"
+    """Return the key of the manifest of one chunk, counted from 0.
+
+    Args:
+        task: a unit. Of a divided snapshot's task, the acknowledged chunks are counted range after range.
+        number: of the chunk.
+    """
+    if task.ranges and task.range_number is None:
+        for part, one in zip(task.parts, task.ranges, strict=True):
+            if number < one.chunks:
+                return chunk_manifest_key(part, number)
+            number -= one.chunks
+        raise IndexError(number)
+    return f"{range_prefix(task)}{number:06d}/{MANIFEST}"
 
 
 def reselected_key(source: str, table: str, token: str) -> str:
@@ -112,7 +128,7 @@ def key_of(manifest: Manifest) -> str:
         raise ConfigError("a manifest needs a window or a chunk", source=manifest.source)
     chunk = manifest.chunk
     task = SnapshotTask(manifest.source, manifest.epoch, chunk.snapshot_id, *TableName.parse(chunk.table).pair)
-    return chunk_manifest_key(task, chunk.number)
+    return f"{chunks_prefix(task)}{chunk.folder}/{MANIFEST}"
 
 
 def part_path(table: str, number: int) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 
 from cdc_lib.errors import BatchesMissing, BatchMismatch
 from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.position import Position
 from cdc_lib.model.window import DrainUnit, SnapshotTask
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
@@ -48,18 +50,43 @@ def publish_manifest(store: ObjectStore, key: str, manifest: Manifest) -> Manife
 
 
 def chunks_of(store: ObjectStore, task: SnapshotTask) -> list[Manifest]:
-    """Return the manifests of a snapshot's chunks, in order, up to the first that is missing."""
+    """Return the manifests of a snapshot's chunks, in order, of each range up to the first that is missing."""
     found: list[Manifest] = []
-    while (manifest := find_manifest(store, layout.chunk_manifest_key(task, len(found)))) is not None:
-        found.append(manifest)
+    for part in task.parts:
+        numbers = count()
+        while (manifest := find_manifest(store, layout.chunk_manifest_key(part, next(numbers)))) is not None:
+            found.append(manifest)
     return found
 
 
-def last_chunk_of(store: ObjectStore, task: SnapshotTask) -> tuple[int, Manifest | None]:
-    """Return how many chunks of a snapshot are stored, up to the first missing one, and the manifest of the last of them."""
-    found = (layout.chunk_of(info.key) for info in store.list(layout.chunks_prefix(task)))
-    count = _unbroken({number for _, number in filter(None, found)})
-    return count, find_manifest(store, layout.chunk_manifest_key(task, count - 1)) if count else None
+def last_chunk_of(store: ObjectStore, unit: SnapshotTask) -> tuple[int, Manifest | None]:
+    """Return how many chunks of a unit are stored, up to the first missing one, and the manifest of the last of them."""
+    prefix = layout.range_prefix(unit)
+    found = (layout.chunk_of(info.key) for info in store.list(prefix))
+    chunks = _unbroken({number for one, number in filter(None, found) if one == prefix})
+    return chunks, find_manifest(store, layout.chunk_manifest_key(unit, chunks - 1)) if chunks else None
+
+
+def first_chunks_of(store: ObjectStore, task: SnapshotTask) -> list[Manifest]:
+    """Return the stored first chunks of a snapshot, one for each range that has one, in the order in which they were read."""
+    found = (find_manifest(store, layout.chunk_manifest_key(part, 0)) for part in task.parts)
+    chunks = [(one.chunk.low_watermark, one) for one in found if one is not None and one.chunk is not None]
+    return [one for _, one in sorted(chunks, key=lambda pair: pair[0])]
+
+
+def first_read_of(store: ObjectStore, task: SnapshotTask) -> Manifest | None:
+    """Return the chunk of a snapshot that was read first; None unless the first chunk of each range is stored."""
+    found = first_chunks_of(store, task)
+    return found[0] if found and len(found) == len(task.parts) else None
+
+
+def read_to_of(store: ObjectStore, task: SnapshotTask) -> Position | None:
+    """Return the position after which no change is in the rows of a complete snapshot; None if a last chunk is not stored."""
+    ends = (one.chunks if one is not None else task.chunks for one in (part.range for part in task.parts))
+    keys = (layout.chunk_manifest_key(part, max(end - 1, 0)) for part, end in zip(task.parts, ends, strict=True))
+    lasts = [find_manifest(store, key) for key in keys]
+    reads = [one.chunk.read_to for one in lasts if one is not None and one.chunk is not None]
+    return max(reads) if len(reads) == len(lasts) else None
 
 
 def manifests_of(store: ObjectStore, unit: DrainUnit) -> list[Manifest]:
@@ -70,17 +97,33 @@ def manifests_of(store: ObjectStore, unit: DrainUnit) -> list[Manifest]:
     return [found] if found is not None else []
 
 
-def count_chunks(store: ObjectStore, tasks: Sequence[SnapshotTask]) -> list[tuple[SnapshotTask, int]]:
-    """Return how many chunks of each snapshot are stored, up to the first missing one; no manifest is read.
+def count_chunks(store: ObjectStore, units: Sequence[SnapshotTask]) -> list[tuple[SnapshotTask, int]]:
+    """Return how many chunks of each unit are stored, up to the first missing one; no manifest is read.
 
     The store is listed once per snapshot id, for all of its tables.
     """
     numbers: dict[str, set[int]] = {}
-    for prefix in sorted({layout.snapshot_prefix(task) for task in tasks}):
+    for prefix in sorted({layout.snapshot_prefix(task) for task in units}):
         for info in store.list(prefix):
             if (found := layout.chunk_of(info.key)) is not None:
                 numbers.setdefault(found[0], set()).add(found[1])
-    return [(task, _unbroken(numbers.get(layout.chunks_prefix(task), set()))) for task in tasks]
+    return [(unit, _unbroken(numbers.get(layout.range_prefix(unit), set()))) for unit in units]
+
+
+def with_stored_chunks(store: ObjectStore, tasks: Sequence[SnapshotTask]) -> list[tuple[SnapshotTask, list[Manifest]]]:
+    """Return snapshots after all of their stored chunks, each with the last stored chunk of each of its parts."""
+    counted = iter(count_chunks(store, [part for task in tasks for part in task.parts]))
+    found = []
+    for task in tasks:
+        parts = [next(counted) for _ in task.parts]
+        lasts = [
+            find_manifest(store, layout.chunk_manifest_key(part, chunks - 1)) if chunks else None
+            for part, chunks in parts
+        ]
+        ended = [last is not None and last.chunk is not None and last.chunk.last for last in lasts]
+        states = [(chunks, end) for (_, chunks), end in zip(parts, ended, strict=True)]
+        found.append((task.acknowledged(states), [one for one in lasts if one is not None]))
+    return found
 
 
 def _unbroken(numbers: set[int]) -> int:

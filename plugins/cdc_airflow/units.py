@@ -46,12 +46,12 @@ def snapshots_of(share: dict[str, Any], drain: Cursor | None) -> list[SnapshotTa
         share: what the task was mapped over, of the kind :data:`SHARE`.
         drain: the drain cursor.
     """
-    in_flight = {task.id: task for task in drain.open_snapshots} if drain is not None else {}
+    in_flight = {unit.id: unit for unit in drain.snapshot_units} if drain is not None else {}
     return [in_flight[one] for one in share["ids"] if one in in_flight]
 
 
 def title_of(unit: DrainUnit, manifest: Manifest | None = None) -> str:
-    """Name a unit for people: the table of a snapshot; the bounds of a window, and its commit times when they are known.
+    """Name a unit for people: the table of a snapshot, and its range; the bounds of a window, and its commit times when they are known.
 
     Args:
         unit: a window or snapshot task.
@@ -60,7 +60,7 @@ def title_of(unit: DrainUnit, manifest: Manifest | None = None) -> str:
     from cdc_lib.model.window import Window
 
     if not isinstance(unit, Window):
-        return f"snapshot of {unit.name}" if unit.selection is None else f"snapshot of {unit.selection.text}"
+        return f"snapshot of {unit.title}"
     same_file = unit.start.file == unit.stop.file
     bounds = f"{unit.start} to {unit.stop.offset if same_file else unit.stop}"
     if manifest is None or manifest.first_time is None or manifest.last_time is None:
@@ -74,4 +74,5 @@ def title_of_share(tasks: Sequence[SnapshotTask]) -> str:
     """Name a share for people by the number of its tables, its first and its last."""
     if len(tasks) < 2:
         return title_of(tasks[0]) if tasks else "snapshots that are complete"
-    return f"snapshots of {len(tasks)} tables, {tasks[0].name} to {tasks[-1].name}"
+    tables = len({task.name for task in tasks})
+    return f"snapshots of {tables} tables, {tasks[0].title} to {tasks[-1].title}"

@@ -1,4 +1,7 @@
-"""Snapshots of two tables by one process and by two, compared with MySQL's client, which discards the rows: ``./dev bench snapshot``."""
+"""Snapshots by one process and by two, of two tables and of one in two ranges: ``./dev bench snapshot``.
+
+The snapshots of two tables are compared with MySQL's client, which discards the rows.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -26,6 +29,15 @@ from tests.harness.servers import MySqlServer, SqlServer, mysql_packages
 GOAL = 0.7
 """Rows a second, as a part of those of MySQL's client."""
 
+GOAL_IN_RANGES = 1.7
+"""Rows of one table a second by two processes, as a multiple of those by one; each process needs a core, and so does the server."""
+
+WHOLE = {"range_bytes": 0}
+IN_RANGES = {"range_bytes": 1, "max_ranges": 2}
+
+
+BOTH = ("mixed", "second")
+
 
 def main() -> int:
     """Fill the tables, read them in each way, print and save."""
@@ -41,15 +53,21 @@ def main() -> int:
         bulk.run(server, options.rows)
         server.execute("CREATE TABLE second LIKE mixed", database=DATABASE)
         server.execute("INSERT INTO second SELECT * FROM mixed", database=DATABASE)
+        server.execute("ANALYZE TABLE mixed, second", database=DATABASE)  # sizes decide about ranges
         rows = 2 * options.rows
         clients = [_client(server) for _ in range(3)]
-        ones, twos = ([_drain(server, processes) for _ in range(2)] for processes in (1, 2))
+        ones, twos = ([_drain(server, processes, BOTH) for _ in range(2)] for processes in (1, 2))
+        alone, beside = ([_drain(server, processes, ("mixed",), IN_RANGES) for _ in range(2)] for processes in (1, 2))
         version = f"{server.flavor} {server.version}"
     client = min(clients)
     figures = [
         _figure(rows, "the client with --quick", clients),
         _figure(rows, "one process", ones, client),
         _figure(rows, "two processes", twos, client, GOAL),
+        _figure(options.rows, "one table in two ranges by one process", alone),
+        _figure(
+            options.rows, "one table in two ranges by two processes", beside, min(alone), GOAL_IN_RANGES, "one process"
+        ),
     ]
     for figure in figures:
         print(f"{figure.name}: {figure.value:,}" + (f", {figure.ratio} x {figure.compared_to}" if figure.ratio else ""))
@@ -63,16 +81,21 @@ def main() -> int:
 
 
 def _figure(
-    rows: int, who: str, took: Sequence[float], client: float | None = None, goal: float | None = None
+    rows: int,
+    who: str,
+    took: Sequence[float],
+    than: float | None = None,
+    goal: float | None = None,
+    other: str = "the client",
 ) -> Figure:
-    """Return the rows a second of the fastest run, compared with the client's if its seconds are given."""
+    """Return the rows a second of the fastest run, compared with those of another if its seconds are given."""
     speed, between = round(rows / min(took)), spread((rows / each for each in took), 0)
     name = f"{rows:,} rows, {who}: rows a second"
-    if client is None:
+    if than is None:
         return Figure(name, speed, "rows/s", spread=between)
-    ratio = round(client / min(took), 2)
+    ratio = round(than / min(took), 2)
     met = None if goal is None else ratio >= goal
-    return Figure(name, speed, "rows/s", "the client", ratio, goal, met, between)
+    return Figure(name, speed, "rows/s", other, ratio, goal, met, between)
 
 
 def _client(server: SqlServer) -> float:
@@ -87,20 +110,21 @@ def _client(server: SqlServer) -> float:
     return time.perf_counter() - began
 
 
-def _drain(server: SqlServer, processes: int) -> float:
-    """Return the seconds from the moment at which all processes are ready."""
+def _drain(server: SqlServer, processes: int, tables: Sequence[str], snapshot: Mapping[str, int] = WHOLE) -> float:
+    """Return the seconds in which processes read tables, from the moment at which all are ready."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as name:
         folder = Path(name)
-        tables = [f"{DATABASE}.mixed", f"{DATABASE}.second"]
-        source_file(folder, server, f"{DATABASE}.*", start="snapshot")
-        # The table of numbers is not counted; it warms up each process.
-        units = _pipeline(folder, server.cdc_user, server.cdc_password).plan(by="bench")
+        source_file(folder, server, f"{DATABASE}.*", start="snapshot", snapshot=dict(snapshot))
+        planned = _pipeline(folder, server.cdc_user, server.cdc_password).plan(by="bench")
+        units = [unit.id for unit in planned if isinstance(unit, SnapshotTask) and unit.table in tables]
+        if len(units) < 2:
+            raise AssertionError(units)
         ready = context.Barrier(processes + 1)
-        shares = [tables[number::processes] for number in range(processes)]
+        shares = [units[number::processes] for number in range(processes)]
         workers = [
-            context.Process(target=_work, args=(folder, server.cdc_user, server.cdc_password, tables, ready))
-            for tables in shares
+            context.Process(target=_work, args=(folder, server.cdc_user, server.cdc_password, share, ready))
+            for share in shares
         ]
         for worker in workers:
             worker.start()
@@ -109,20 +133,19 @@ def _drain(server: SqlServer, processes: int) -> float:
         for worker in workers:
             worker.join()
         took = time.perf_counter() - began
-        if any(worker.exitcode for worker in workers) or len(units) < len(tables):
+        if any(worker.exitcode for worker in workers):
             raise AssertionError([worker.exitcode for worker in workers])
         return took
 
 
-def _work(folder: Path, user: str, password: str, tables: Sequence[str], ready: Barrier) -> None:
+def _work(folder: Path, user: str, password: str, ids: Sequence[str], ready: Barrier) -> None:
+    """Read units. The table of numbers is not counted; it warms the process up."""
     pipeline = _pipeline(folder, user, password)
-    units = [unit for unit in pipeline.plan(by="bench") if isinstance(unit, SnapshotTask)]
-    [small] = [unit for unit in units if unit.table == "numbers"]
-    pipeline.drain(small)
+    units = {unit.id: unit for unit in pipeline.plan(by="bench") if isinstance(unit, SnapshotTask)}
+    pipeline.drain(next(unit for unit in units.values() if unit.table == "numbers"))
     ready.wait()
-    for unit in units:
-        if f"{unit.database}.{unit.table}" in tables:
-            pipeline.drain(unit)
+    for one in ids:
+        pipeline.drain(units[one])
 
 
 def _pipeline(folder: Path, user: str, password: str) -> Pipeline:

@@ -170,6 +170,7 @@ class Chaos:
         began = time.monotonic()
         action()
         self.laws.check()
+        self.events["snapshots that were divided"] = sum(map(bool, self.laws.ranges.values()))
         self.events[_name(action)] += 1
         self.seconds[_name(action)] += time.monotonic() - began
 
@@ -453,7 +454,7 @@ class Chaos:
 
     def _units(self) -> list[DrainUnit]:
         drain = self.cursors.load(self.config.source, DRAIN)
-        return [] if drain is None else [*drain.open_snapshots, *drain.in_flight]
+        return [] if drain is None else [*drain.snapshot_units, *drain.in_flight]
 
     def _lake_plan(self) -> MergePlan | None:
         lake = self.cursors.load(self.config.source, LAKE)

@@ -36,6 +36,8 @@ class Laws:
         self._before: dict[str, Cursor] = {}
         self._documents: dict[str, str] = {}
         self.windows: list[Window] = []
+        self.ranges: dict[str, list[tuple[object, object]]] = {}
+        """The bounds of the ranges of each divided snapshot, by its id."""
 
     def check(self) -> None:
         """Check both cursors; to be called after every step.
@@ -48,6 +50,7 @@ class Laws:
             self._moved(drain, drain)
             merged = {task.id for task in lake.snapshots if task.complete} if lake is not None else set()
             self._durable_chunks(task for task in drain.snapshots if task.id not in merged)
+            self._ranges_stay(drain.snapshots)
         if lake is not None:
             assert drain is not None
             self._moved(lake, drain)
@@ -148,8 +151,18 @@ class Laws:
 
     def _durable_chunks(self, tasks: Iterable[SnapshotTask]) -> None:
         for task in tasks:
-            key = layout.chunk_manifest_key(task, max(task.chunks - 1, 0))
-            assert task.chunks == 0 or self._store.get(key) is not None, f"{key} does not exist"
+            keys = [layout.chunk_manifest_key(task, number) for number in range(task.chunks)]
+            assert all(self._store.get(key) is not None for key in keys), f"a chunk of {task.id} does not exist: {keys}"
+
+    def _ranges_stay(self, tasks: Iterable[SnapshotTask]) -> None:
+        """Check that ranges tile the keys, and are those with which the snapshot was planned."""
+        for task in tasks:
+            if task.to_divide:
+                continue
+            bounds: list[tuple[object, object]] = [(one.after, one.last) for one in task.ranges]
+            assert self.ranges.setdefault(task.id, bounds) == bounds, f"the ranges of {task.id} have changed"
+            afters, lasts = [after for after, _ in bounds], [last for _, last in bounds]
+            assert [*afters, None] == [None, *lasts] or not bounds, f"the ranges of {task.id} do not tile: {bounds}"
 
     def _files(self, manifest: Manifest, key: str) -> None:
         for file in (*manifest.files, *manifest.prepared_files):

@@ -1,4 +1,4 @@
-"""The source file of a run: small chunks and windows, so that there are many of each."""
+"""The source file of a run: small chunks, ranges and windows, so that there are many of each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def chaos_config(
             "uri": f"jdbc:sqlite:{lake}/catalog.db?busy_timeout=30000",
             "warehouse": f"file://{lake}/warehouse",
         },
-        "snapshot": {"chunk_rows": 70},
+        "snapshot": {"chunk_rows": 70, "range_bytes": 1, "max_ranges": 3},
         "drain": {"row_group_rows": 64, "max_window_bytes": 4096, "max_windows": 4},
         "merge": {"driver_memory": "1g"},
         "modes": [{"tables": f"{database}.{table}", "mode": mode} for table, mode in MODES.items()],

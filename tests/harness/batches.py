@@ -21,7 +21,7 @@ from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.table_name import TableName
-from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.model.window import SnapshotTask, TaskRange, Window
 from cdc_lib.model.xa import Decision, Prepared
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
@@ -155,14 +155,21 @@ class BatchWriter:
         file: int = 1,
         high: int | None = None,
         part: RowSelection | None = None,
+        of_range: tuple[int, int] = (0, 1),
     ) -> str:
-        """Write a chunk of a snapshot, read between two offsets, and return its manifest's key."""
+        """Write a chunk of a snapshot, read between two offsets, and return its manifest's key.
+
+        ``of_range``: which range of how many.
+        """
         task = SnapshotTask(self.source, epoch, snapshot, schema.database, schema.table)
+        if of_range[1] > 1:
+            ranges = (TaskRange(None, None),) * of_range[1]
+            task = replace(task, ranges=ranges, range_number=of_range[0])
         key = layout.chunk_manifest_key(task, number)
         rows = [Row("r", low, value, SNAPSHOT_ROW, file) for value in values]
         files = [self._part(key, layout.chunk_part_path(0), schema, rows, epoch)] if rows else []
         read_to = at(low if high is None else high, file)
-        chunk = SnapshotChunk(snapshot, schema.name, number, at(low, file), None, None, last, read_to, part)
+        chunk = SnapshotChunk(snapshot, schema.name, number, at(low, file), None, None, last, read_to, part, *of_range)
         self._manifest(key, epoch, files, [schema], chunk=chunk)
         return key
 

@@ -17,7 +17,7 @@ from cdc_lib.model.sealed_days import AnnouncedDays, Announcement
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.subscription import Interest, Lease
 from cdc_lib.model.table_name import TableName
-from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.model.window import SnapshotTask, TaskRange, Window
 from cdc_lib.model.xa import Decision, OpenTransaction, Prepared
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -45,9 +45,12 @@ def windows(source: st.SearchStrategy[str] = SOURCES) -> st.SearchStrategy[Windo
 IDENTITIES = st.builds(
     ServerIdentity, st.sampled_from(["mysql", "mariadb"]), st.text(max_size=5), COUNTS, COUNTS, st.text(max_size=5)
 )
+KEYS = st.none() | tuples(st.text(max_size=5))
 TASKS = st.builds(
-    SnapshotTask, SOURCES, COUNTS, st.text(max_size=5), st.text(max_size=5), st.text(max_size=5), COUNTS, st.booleans()
-)
+    SnapshotTask, SOURCES, COUNTS, st.text(max_size=5), st.text(max_size=5), st.text(max_size=5), COUNTS, st.booleans(),
+    ranges=tuples(st.builds(TaskRange, KEYS, KEYS, COUNTS, st.booleans())), range_key=tuples(st.text(max_size=5)),
+    range_number=st.none() | COUNTS, to_divide=st.booleans(),
+)  # fmt: skip
 TABLE_NAMES = st.builds(TableName, st.text(min_size=1, max_size=4), st.text(min_size=1, max_size=4))
 PREPARED = st.builds(Prepared, st.text(max_size=5), positions(), positions(), tuples(TABLE_NAMES))
 DECISIONS = st.builds(Decision, st.text(max_size=5), positions(), TIMES, st.text(max_size=5), st.booleans())

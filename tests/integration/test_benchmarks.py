@@ -67,7 +67,12 @@ SLOW = [
     Smoke("memory", ("--mib", "40"), ("one transaction of 40 MiB", "8 values of 64 MiB")),
     Smoke("reselect", ("--rows", "500"), ("one integer", "text and integer", "keys/s")),
     Smoke("tunnel", ("--scale", "0.001", "--kind", "asyncssh"), ("drained directly", "through an SSH server", "through a SOCKS proxy"), frozenset({"directly"})),
-    Smoke("snapshot", ("--rows", "500"), ("the client with --quick", "two processes"), frozenset({"the client"})),
+    Smoke(
+        "snapshot",
+        ("--rows", "500"),
+        ("the client with --quick", "two processes", "two ranges by two"),
+        frozenset({"the client", "one process"}),
+    ),
     Smoke("verify", ("--rows", "500"), ("cdc verify", "own scan"), frozenset({"the scan"})),
     Smoke("growth", ("--runs", "2"), ("| 1 to 1 |", "metadata", "snapshots")),
     Smoke(

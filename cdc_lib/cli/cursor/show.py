@@ -43,9 +43,9 @@ def _show_cursor(one: Cursor) -> None:
     if one.interest is not None:
         say(f"  wants {_patterns(one.interest)}")
     for task in one.snapshots:
-        state = "complete" if task.complete else f"{task.chunks} chunks so far"
+        state = "complete" if task.complete else task.progress
         state = "cancelled" if task.cancelled else state
-        say(f"  snapshot of {task.selection.text if task.selection else task.name}: {state}")
+        say(f"  snapshot of {task.title}: {state}")
     for record in one.quarantine:
         until = (
             f"up to {record.released_position}, released by {record.released_by}"

@@ -44,8 +44,8 @@ def _unit_row(unit: DrainUnit) -> tuple[str, str, str, str]:
     if isinstance(unit, SnapshotTask):
         return (
             unit.id,
-            f"snapshot of {unit.selection.text if unit.selection else unit.name}",
-            f"chunk {unit.chunks}",
+            f"snapshot of {unit.title}",
+            f"chunk {unit.chunks if unit.range is None else unit.range.chunks}",
             "its end",
         )
     return unit.id, "window", str(unit.start), str(unit.stop)

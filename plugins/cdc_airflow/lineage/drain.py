@@ -58,9 +58,9 @@ class ReadSnapshot:
         snapshot_id: id of the snapshot.
         epoch: epoch of the watermarks.
         chunks: how many.
-        low_watermark: of the first chunk: every change before it is in the rows.
-        high_watermark: of the last chunk: no change after it is in the rows.
-        complete: whether the last chunk is among them.
+        low_watermark: the least one: every change before it is in the rows.
+        high_watermark: the greatest one: no change after it is in the rows.
+        complete: whether the last chunk is among them, of each range of a divided snapshot.
     """
 
     table: str
@@ -98,15 +98,16 @@ def read_snapshots(manifests: Sequence[Manifest]) -> list[ReadSnapshot]:
 
 
 def _read(chunks: Sequence[tuple[int, SnapshotChunk]]) -> ReadSnapshot:
-    (epoch, first), (_, last) = chunks[0], chunks[-1]
+    epoch, first = chunks[0]
+    ranges = {one.range_number for _, one in chunks if one.last}
     return ReadSnapshot(
         table=bare(first.table),
         snapshot_id=first.snapshot_id,
         epoch=epoch,
         chunks=len(chunks),
-        low_watermark=str(first.low_watermark),
-        high_watermark=str(last.read_to),
-        complete=last.last,
+        low_watermark=str(min(one.low_watermark for _, one in chunks)),
+        high_watermark=str(max(one.read_to for _, one in chunks)),
+        complete=len(ranges) == first.range_count,
     )
 
 

@@ -23,7 +23,7 @@ server: {{host: {server.host}, port: {server.port}, user: {server.cdc_user}, pas
 tables: ["{database}.*"]
 store: {{url: "file://{folder}/store"}}
 lake: {{type: jdbc, uri: "jdbc:sqlite:{folder}/cat.db", warehouse: "file://{folder}/lake"}}
-snapshot: {{chunk_rows: 2, run_for: 15m}}
+snapshot: {{chunk_rows: 2, run_for: 15m, range_bytes: {range_bytes}, max_ranges: 3}}
 """
 
 
@@ -39,10 +39,12 @@ def capture(mysql_server, mysql_database, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def work(capture, tmp_path):
+def work(request, capture, tmp_path):
     """Run one task of the source's DAG in a run of an age, without Airflow's processes."""
     file = tmp_path / f"{SOURCE}.yaml"
-    file.write_text(SOURCE_FILE.format(server=capture.server, database=capture.database, folder=tmp_path))
+    size = getattr(request, "param", "1GiB")
+    plain = SOURCE_FILE.format(server=capture.server, database=capture.database, folder=tmp_path, range_bytes=size)
+    file.write_text(plain)
     ti = SimpleNamespace(dag_id="cdc_shop", run_id="manual", task_id="x", try_number=1)
 
     def _work(kind, age=timedelta(0), **arguments):
@@ -86,6 +88,33 @@ def test_a_run_ends_while_a_snapshot_is_read_and_the_others_are_merged(capture, 
     merge_all(capture, big, small)
     assert sorted(big.rows) == [2, 3, 4]
     assert capture.pipeline.cursors.load(SOURCE, LAKE).held == ()
+
+
+@pytest.mark.parametrize("work", ["1B"], indirect=True)
+def test_each_range_of_a_large_table_has_a_mapped_task_until_it_is_read(capture, work):
+    """The tasks of a run that is over read a chunk each; one that is cleared reads nothing again, and no other range."""
+    capture.execute(f"INSERT INTO big VALUES {', '.join(f'({key}, 0)' for key in range(6, 17))}")
+    capture.execute("ANALYZE TABLE big")
+    old, big = timedelta(minutes=16), Lake("big")
+    units = [unit for unit in work(PlanOperator) if unit["table"] == "big"]
+    assert [unit["range_number"] for unit in units] == [0, 1, 2]
+    drained = [work(DrainOperator, old, unit=unit) for unit in (units[2], units[0])]
+    assert [one["rows"] for one in drained] == [2, 2]
+    work(AckDrainOperator)
+    left = [unit for unit in work(PlanOperator) if unit.get("table") == "big"]
+    assert [unit["range_number"] for unit in left] == [0, 1, 2]
+    for unit in (*left[:2], left[0]):
+        work(DrainOperator, unit=unit)
+    work(AckDrainOperator)
+    (last,) = (unit for unit in work(PlanOperator) if unit.get("table") == "big")
+    assert last["range_number"] == 2
+    assert work(DrainOperator, unit=units[0])["batches"] == 0
+    merge_all(capture, big)
+    assert big.rows == {}
+    work(DrainOperator, unit=last)
+    work(AckDrainOperator)
+    merge_all(capture, big)
+    assert sorted(big.rows) == list(range(1, 17))
 
 
 def test_the_source_file_says_how_long_a_run_reads_snapshots(capture, work, tmp_path):

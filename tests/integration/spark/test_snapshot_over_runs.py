@@ -15,19 +15,23 @@ pytestmark = pytest.mark.turns(2)
 
 MODES = {"m": "mirror", "s": "soft_delete", "h": "scd2", "l": "append"}
 OVER = datetime(2000, 1, 1, tzinfo=UTC)
-"""A time at which reading ends: each run reads one chunk of each table."""
+"""A time at which reading ends: each run reads one chunk of each table, or of each range."""
+
+READ = {"whole": {"chunk_rows": 2}, "in ranges": {"chunk_rows": 1, "range_bytes": 1, "max_ranges": 2}}
 
 
-@pytest.fixture
-def source(any_server, database, tmp_path, lake):
+@pytest.fixture(params=READ)
+def source(request, any_server, database, tmp_path, lake):
     modes = [{"tables": f"{database}.{name}", "mode": mode} for name, mode in MODES.items()]
-    source = Compared(any_server, database, tmp_path, lake, modes=modes, snapshot={"chunk_rows": 2})
+    source = Compared(any_server, database, tmp_path, lake, modes=modes, snapshot=READ[request.param])
     for name in (*MODES, "small"):
         source.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(20), n INT)")
         source.execute(f"INSERT INTO {name} VALUES (1, 'begun', 0)")
     rows = [f"({2 * key}, 'begun', 0)" for key in range(1, 13)]
     for name in MODES:
         source.execute(f"INSERT INTO {name} VALUES {', '.join(rows)}")
+        source.execute(f"ANALYZE TABLE {name}")
+    source.ranges = READ[request.param].get("max_ranges", 0)
     return source
 
 
@@ -72,6 +76,8 @@ def read_to_the_end(source, changes):
             return number
         if number == 2:
             assert reading == held == MODES.keys()
+            tasks = cursors.load(SOURCE, DRAIN).open_snapshots
+            assert {len(task.ranges) for task in tasks} == {source.ranges}
             wrong, skipped = differences(source)
             assert (wrong, skipped.keys()) == ([], held)
     raise AssertionError(number)
@@ -107,5 +113,20 @@ def test_a_table_that_is_emptied_while_it_is_read_has_what_came_later(source):
     run(source)
     change(source, "TRUNCATE TABLE {t}", "INSERT INTO {t} VALUES (2, 'later', 1), (9, 'later', 1)")
     read_to_the_end(source, [["UPDATE {t} SET n = 2"]])
+    run(source)
+    assert differences(source) == ([], {})
+
+
+@pytest.mark.parametrize("source", ["in ranges"], indirect=True)
+def test_a_table_that_is_replaced_while_it_is_read_has_the_rows_of_the_new_one(source):
+    """DROP and CREATE are merged with the snapshot too; what is read afterwards is of the new table."""
+    run(source)
+    change(
+        source,
+        "DROP TABLE {t}",
+        "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(20), n INT)",
+        "INSERT INTO {t} VALUES (2, 'new', 1), (8, 'new', 1), (90, 'new', 1)",
+    )
+    read_to_the_end(source, [["UPDATE {t} SET n = 2 WHERE id = 8"]])
     run(source)
     assert differences(source) == ([], {})

@@ -77,3 +77,17 @@ def test_a_share_of_snapshots_says_how_far_each_was_read(config: SourceConfig, w
     assert [one.dataset.name for one in drained_tables(config, manifests)] == ["shop.none", "shop.orders"]
     (stored,) = stored_tables(config, manifests)
     assert (stored.row_count, stored.files, stored.batch) == (3, 2, manifests[1].id)
+
+
+def test_a_divided_snapshot_is_complete_when_each_range_is(config: SourceConfig, writer: BatchWriter):
+    """Ranges are read side by side: the first of them need not have the least watermark."""
+    keys = [
+        writer.chunk(ORDERS, 20, [{"id": 1, "item": "a"}], of_range=(0, 2), high=90),
+        writer.chunk(ORDERS, 10, [{"id": 9, "item": "b"}], of_range=(1, 2), high=30, last=False),
+        writer.chunk(ORDERS, 40, [], of_range=(1, 2), number=1, high=50),
+    ]
+    manifests = [load_manifest(writer.store, key) for key in keys]
+    (whole,) = read_snapshots(manifests)
+    assert (whole.chunks, whole.complete) == (3, True)
+    assert (whole.low_watermark, whole.high_watermark) == ("binlog.000001:10", "binlog.000001:90")
+    assert [one.complete for one in read_snapshots(manifests[:2])] == [False]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from cdc_airflow.units import FEWEST_SHARES, mapped, snapshots_of
+from cdc_airflow.units import FEWEST_SHARES, mapped, snapshots_of, title_of
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
-from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.model.window import SnapshotTask, TaskRange, Window
 from cdc_lib.store.documents import to_plain, unit_from_plain
 
 WINDOW = Window("shop", 1, Position("binlog.000007", 154), Position("binlog.000007", 98765))
@@ -37,6 +37,20 @@ def test_each_of_many_snapshots_is_in_one_share():
     cursor = cursor_of(tasks)
     shared = [unit for one in plain[1:] for unit in snapshots_of(one, cursor)]
     assert sorted(shared, key=lambda task: task.id) == tasks
+
+
+def test_each_range_of_a_large_table_is_a_unit():
+    """It has a task, or is in a share, until it is read to its end; its title says which of how many."""
+    ranges = (TaskRange(None, ("5",)), TaskRange(("5",), ("9",), 3, complete=True), TaskRange(("9",), None))
+    (whole,) = snapshots(1)
+    task = replace(whole, ranges=ranges, range_key=("id int",))
+    units = cursor_of([task]).snapshot_units
+    assert [title_of(unit) for unit in units] == [f"snapshot of shop.t0000, range {n} of 3" for n in (1, 3)]
+    assert [unit_from_plain(one) for one in json.loads(json.dumps(mapped(units, 1)))] == list(units)
+    many = replace(task, ranges=(TaskRange(None, None),) * (FEWEST_SHARES + 1))
+    shares = mapped(cursor_of([many]).snapshot_units, 1)
+    shared = [unit for share in shares for unit in snapshots_of(share, cursor_of([many]))]
+    assert sorted(unit.range_number for unit in shared) == list(range(FEWEST_SHARES + 1))
 
 
 def test_what_a_plan_of_a_thousand_tables_hands_on_stays_small():

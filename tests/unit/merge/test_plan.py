@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cdc_lib.errors import MergeError
-from cdc_lib.merge.load import load_batches, replayed_batches
+from cdc_lib.merge.load import load_batches, load_plan, replayed_batches
 from cdc_lib.merge.plan import replayed_windows, work_on
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.cursor import DRAIN, Cursor
@@ -64,6 +64,31 @@ def test_a_chunk_without_its_predecessor_is_refused(writer):
     chunk = writer.chunk(ORDERS, 500, [{"id": 1}], number=1)
     with pytest.raises(MergeError, match="chunk 1"):
         work(writer, ORDERS, writer.plan(4, chunk))
+
+
+def test_the_chunks_of_ranges_are_taken_in_the_order_in_which_they_were_read(writer):
+    """So a later schema comes last; the mark begins with the least watermark, and counts the chunks of all ranges."""
+    keys = [
+        writer.chunk(ORDERS, 300, [{"id": 1}], of_range=(0, 2), last=False),
+        writer.chunk(ORDERS, 500, [{"id": 2}], of_range=(0, 2), number=1),
+        writer.chunk(ORDERS, 200, [{"id": 8}], of_range=(1, 2), last=False, high=600),
+        writer.chunk(ORDERS, 400, [], of_range=(1, 2), number=1),
+    ]
+    plan = writer.plan(4, *keys)
+    assert [batch.key for batch in load_plan(writer.store, plan)] == [keys[2], keys[0], keys[3], keys[1]]
+    first = work(writer, ORDERS, plan)
+    assert [one.batch.key for one in first.inputs] == [keys[2], keys[0], keys[3], keys[1]]
+    (mark,) = first.marker.snapshots
+    assert (mark.chunks, mark.complete) == (4, True)
+    assert (mark.low, mark.high, mark.read_to) == (Point(1, 1, 200), Point(1, 1, 500), Point(1, 1, 600))
+    assert work(writer, ORDERS, plan, first.marker).inputs == ()
+
+
+def test_a_range_without_one_of_its_chunks_is_refused(writer):
+    """Another range has a chunk of the same number."""
+    keys = [writer.chunk(ORDERS, 300, [], of_range=(0, 2)), writer.chunk(ORDERS, 300, [], of_range=(1, 2), number=1)]
+    with pytest.raises(MergeError, match=r"chunk 1 .* before chunk 0"):
+        work(writer, ORDERS, writer.plan(4, *keys))
 
 
 def test_an_empty_chunk_is_merged_too(writer):

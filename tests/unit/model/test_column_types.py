@@ -44,6 +44,8 @@ CHOICES = [
     # Plain numbers, and JSON, which is no key:
     ("cdc_lib/snapshot/by_key.py", ["_signs", "_texts"], KINDS, {"int", "double", "bit", "year", "json"}),
     ("cdc_lib/snapshot/chunks.py", ["_literal"], WALKED, {"int", "decimal", "double", "year"}),
+    # Only its own end:
+    ("cdc_lib/snapshot/probes.py", ["between"], WALKED, {"time"}),
     ("cdc_lib/snapshot/key_ranges.py", ["_typed"], WALKED, {"int", "decimal", "double", "year", "bytes"}),
     ("spark_jobs/merging/range_deletes.py", ["_literal"], LAKE_ORDER, {"int", "year", "decimal", "double"}),
     # Whose text SELECT and the lake share:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.folder import LONGEST_FOLDER
 from cdc_lib.model.position import Position
-from cdc_lib.model.window import SnapshotTask, Window
+from cdc_lib.model.window import SnapshotTask, TaskRange, Window
 from cdc_lib.store import layout
 from cdc_lib.store.objects.keys import check_key
 
@@ -32,6 +34,20 @@ def test_a_chunk_has_one_folder_with_its_manifest_and_parts():
     assert manifest == f"{folder}/manifest.json"
     assert layout.beside(manifest, layout.chunk_part_path(0)) == f"{folder}/part-00000.parquet"
     assert manifest.startswith(layout.chunks_prefix(TASK))
+
+
+def test_the_chunks_of_a_range_have_its_number():
+    """No two ranges, and no undivided snapshot, share a name; the key says which chunk of which it is."""
+    ranges = (TaskRange(None, ("5",), chunks=1), TaskRange(("5",), ("9",)), TaskRange(("9",), None, chunks=2))
+    task = replace(TASK, ranges=ranges)
+    folder = "shop/snapshots/000012.000000000004/shop.orders"
+    last = task.parts[2]
+    assert layout.chunk_manifest_key(last, 7) == f"{folder}/002-000007/manifest.json"
+    assert layout.chunk_of(layout.chunk_manifest_key(last, 7)) == (layout.range_prefix(last), 7)
+    assert layout.chunk_of(layout.chunk_manifest_key(TASK, 7)) == (layout.range_prefix(TASK), 7)
+    assert layout.chunk_manifest_key(last, 7).startswith(layout.chunks_prefix(TASK))
+    acknowledged = [layout.chunk_manifest_key(task, number) for number in range(3)]
+    assert [key.split("/")[-2] for key in acknowledged] == ["000-000000", "002-000000", "002-000001"]
 
 
 def test_cursors_and_cuts_are_one_document_each():
