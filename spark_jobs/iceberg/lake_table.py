@@ -469,7 +469,7 @@ class IcebergTable:
         self, table: LakeTable, rows: DataFrame, order: Sequence[str], branch: Branch, change: Rows
     ) -> int | None:
         """Append rows in their Spark partitions, each sorted; returns their number, None if unknown."""
-        columns = rows.select(*(quoted(column.name) for column in table.columns))
+        columns = rows.selectExpr(*(quoted(column.name) for column in table.columns))
         if table.layout.in_key_order:
             columns = columns.sortWithinPartitions(*order)
         writer = columns.writeTo(full_name(self._name, branch.name))

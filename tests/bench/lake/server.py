@@ -19,7 +19,7 @@ from cdc_lib.config.credentials import Credentials
 from cdc_lib.jobs.client import SparkServer, job_request, raise_for
 from cdc_lib.pipeline import Pipeline
 from tests.bench.report import Figure, spread
-from tests.bench.usage import measure
+from tests.bench.usage import Usage, measure
 from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import SqlServer
 from tests.harness.spark_server import RunningSparkServer
@@ -35,6 +35,9 @@ SMALL = 20
 
 WARM_UP = 10
 """Merges that are not counted."""
+
+STEP = 50
+"""Merges between two looks at the server's memory."""
 
 GOAL = 3.0
 """Most seconds of a warm merge of 20 tables."""
@@ -56,18 +59,26 @@ def server_merges(
         os.environ["CDC_PASSWORD"] = server.cdc_password
         rounds = _Rounds(server, folder, spark, tables)
         name = f"{_count(tables, 'table')} with {CHANGES} changes each"
-        cold = [rounds.cold() for _ in range(3)]
+        own = [rounds.cold() for _ in range(3)]
+        cold = [used.wall for used in own]
         yield Figure(f"{name}, a Java process of its own: wall", median(cold), "s", spread=spread(cold))
+        cpu = [used.cpu for used in own]
+        yield Figure(f"{name}, a Java process of its own: CPU", median(cpu), "s", spread=spread(cpu))
         for _ in range(WARM_UP):
             rounds.on_server()
         yield from _memory(spark, 0)
-        warm, step = list[float](), max(1, merges // 10)
+        warm, cpu = list[float](), list[float]()
         until = time.monotonic() + minutes * 60 if minutes is not None else float("inf")
         while len(warm) < merges and time.monotonic() < until:
+            before = _cpu(spark)
             warm.append(rounds.on_server())
-            if len(warm) % step == 0:
+            cpu.append(_cpu(spark) - before)
+            if len(warm) % STEP == 0:
                 yield from _memory(spark, len(warm))
+        if len(warm) % STEP:
+            yield from _memory(spark, len(warm))
         yield from _times(name, tables, cold, warm)
+        yield Figure(f"{name}, on a Spark server: CPU of the server", round(median(cpu), 3), "s", spread=spread(cpu))
 
 
 def _times(name: str, tables: int, cold: list[float], warm: list[float]) -> Iterator[Figure]:
@@ -83,13 +94,26 @@ def _times(name: str, tables: int, cold: list[float], warm: list[float]) -> Iter
 
 def _memory(spark: RunningSparkServer, merges: int) -> Iterator[Figure]:
     """Yield the memory of the server's Java process after a number of merges: its objects that are in use, and all of it."""
-    assert spark.process is not None
-    [java] = [child for child in psutil.Process(spark.process.pid).children() if child.name() == "java"]
+    java = _java(spark)
     # What waits for a collection is no leak.
     subprocess.run(["jcmd", str(java.pid), "GC.run"], capture_output=True, check=True)
     after = f"after {_count(merges, 'merge')}"
     yield Figure(f"Java's objects after garbage collection, {after}", spark.client.status().heap_mib, "MiB")
     yield Figure(f"Java's process, {after}", java.memory_info().rss >> 20, "MiB")
+
+
+def _java(spark: RunningSparkServer) -> psutil.Process:
+    assert spark.process is not None
+    [java] = [child for child in psutil.Process(spark.process.pid).children() if child.name() == "java"]
+    return java
+
+
+def _cpu(spark: RunningSparkServer) -> float:
+    """Return the CPU seconds of the server's processes until now, with those that have ended."""
+    assert spark.process is not None
+    server = psutil.Process(spark.process.pid)
+    times = [one.cpu_times() for one in (server, *server.children())]
+    return sum(one.user + one.system + one.children_user + one.children_system for one in times)
 
 
 def _count(number: int, what: str) -> str:
@@ -119,12 +143,12 @@ class _Rounds:
             (self.folder / name / "bench.yaml").write_text(yaml.safe_dump({**settings, "merge": merge}))
         self._pipeline().plan(by="bench")  # records where it starts
 
-    def cold(self) -> float:
-        """Merge in a new Java process; return the seconds."""
+    def cold(self) -> Usage:
+        """Merge in a new Java process; return what it took."""
         self._drain()
         used, _ = measure([sys.executable, "-m", "spark_jobs.merge", "--config", str(self._file("cold"))])
         self._pipeline().ack_lake(by="bench")
-        return used.wall
+        return used
 
     def on_server(self) -> float:
         """Merge on the server; return the seconds of the job."""
