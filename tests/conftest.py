@@ -114,11 +114,10 @@ def s3_server() -> Iterator[S3Server]:
 def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkSession, SourceConfig]]:
     """A running Spark, which takes seconds to start, with a catalog for all tests; each test uses its own database."""
     from spark_jobs.runtime.session import spark_session
-    from tests.harness.lake import lake_config, write_no_checksum_files
+    from tests.harness.lake import lake_config
 
     config = lake_config(tmp_path_factory.mktemp("lake"))
     with spark_session(config) as spark:
-        write_no_checksum_files(spark)
         yield spark, config
 
 

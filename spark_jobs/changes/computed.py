@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, expr, lit, when
 
 from cdc_lib.errors import ConfigError
@@ -65,13 +65,16 @@ def _refused(name: str, expression: str, why: str, lake_table: str) -> ConfigErr
     )
 
 
-def written_columns(table: LakeTable) -> list[Column]:
+def written_rows(rows: DataFrame, table: LakeTable) -> DataFrame:
     """Return the columns of rows that are written to a lake table; computed ones follow from the others.
 
     An entry of an append table that says that all rows were removed is no row: it has no values.
     """
+    if not table.computed:
+        # One call of Java in place of one for each column, which a merge of small tables would feel.
+        return rows.selectExpr(*(quoted(column.name) for column in table.columns))
     computed = {name.lower(): expression for name, expression in table.computed.items()}
-    written = []
+    written: list[Column] = []
     for column in table.columns:
         expression = computed.get(column.name.lower())
         if expression is None:
@@ -81,7 +84,7 @@ def written_columns(table: LakeTable) -> list[Column]:
         if table.mode == "append":
             value = when(col(OP) != lit(RESET), value)
         written.append(value.alias(column.name))
-    return written
+    return rows.select(*written)
 
 
 def recompute_sql(lake: str, table: LakeTable, one: Filled, where: str = "") -> str:

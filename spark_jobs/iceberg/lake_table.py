@@ -52,7 +52,7 @@ from cdc_lib.model.table_mode import IS_CURRENT, RESET, Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import Replaced, Reselect
 from spark_jobs.changes.added_defaults import column_of, filled_columns, update_sql
-from spark_jobs.changes.computed import recompute_sql, written_columns
+from spark_jobs.changes.computed import recompute_sql, written_rows
 from spark_jobs.errors import is_missing, is_overtaken, said, translate_errors
 from spark_jobs.iceberg.branches import (
     PUBLISH_ATTEMPTS,
@@ -506,7 +506,7 @@ class IcebergTable:
         self, table: LakeTable, rows: DataFrame, order: Sequence[str], branch: Branch, change: Rows
     ) -> int | None:
         """Append rows in their Spark partitions, each sorted; returns their number, None if unknown."""
-        columns = rows.select(*written_columns(table))
+        columns = written_rows(rows, table)
         if table.layout.in_key_order:
             columns = columns.sortWithinPartitions(*order)
         writer = columns.writeTo(full_name(self._name, branch.name))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
 from cdc_lib.model.lake_table import LakeName
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.runtime.java_classes import java_classes
+
+_FOUND: WeakKeyDictionary[SparkSession, dict[LakeName, tuple[Any, Any]]] = WeakKeyDictionary()
+"""The catalog and the identifier of each table that a session loaded: a merge loads a table eight times."""
 
 
 def load_table(session: SparkSession, name: LakeName) -> Any:
@@ -17,10 +21,14 @@ def load_table(session: SparkSession, name: LakeName) -> Any:
     Raises:
         Py4JJavaError: Iceberg's error, such as NoSuchTableException.
     """
-    classes = java_classes(session)
-    namespace = classes.static("org.apache.iceberg.catalog.Namespace", "of")(texts(session, name.namespace))
-    catalog = spark_catalog(session, name.catalog).icebergCatalog()
-    identifier = classes.static("org.apache.iceberg.catalog.TableIdentifier", "of")(namespace, name.name)
+    known = _FOUND.setdefault(session, {})
+    if name not in known:
+        classes = java_classes(session)
+        namespace = classes.static("org.apache.iceberg.catalog.Namespace", "of")(texts(session, name.namespace))
+        catalog = spark_catalog(session, name.catalog).icebergCatalog()
+        identifier = classes.static("org.apache.iceberg.catalog.TableIdentifier", "of")(namespace, name.name)
+        known[name] = catalog, identifier
+    catalog, identifier = known[name]
     return catalog.loadTable(identifier)
 
 

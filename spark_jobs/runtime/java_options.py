@@ -13,6 +13,10 @@ CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
 """Java's default code cache for both compilers. With C1 alone the default is 48 MB (Oracle's guide of the ``java`` command,
 ``-XX:ReservedCodeCacheSize``); when it is full, compilation stops. Only address space is reserved until it is used."""
 
+QUICK = ("-XX:TieredStopAtLevel=1", CODE_CACHE)
+"""Only C1 compiles. For a Spark server too: planning one small table runs so much code that C2 is still busy after hundreds of
+merges. ``./dev bench lake server`` prints the CPU seconds."""
+
 _MIB = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 
 
@@ -26,7 +30,7 @@ def java_options(master: str, memory: str, rows: int) -> list[str]:
     """
     if not master.startswith("local"):
         return []
-    options = [] if rows > QUICK_ROWS else ["-XX:TieredStopAtLevel=1", CODE_CACHE]
+    options = [] if rows > QUICK_ROWS else QUICK
     return [*options, *(["-XX:+UseSerialGC"] if _mib(memory) <= SMALL_HEAP_MIB else [])]
 
 

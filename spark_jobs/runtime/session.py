@@ -122,10 +122,23 @@ def started(name: str, settings: Mapping[str, str], hidden: Collection[str] = ()
         builder = builder.config(key, value)
     try:
         start_java(settings, hidden)
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
     except Exception:
         java_of()  # raises a clear error if Java is wrong or missing, instead of a long traceback
         raise
+    write_no_checksum_files(spark)
+    return spark
+
+
+def write_no_checksum_files(spark: SparkSession) -> None:
+    """Let Hadoop write no ``.crc`` file beside each file on a local disk.
+
+    Hadoop starts a process that sets the permissions of each file: a merge of a small table writes 13 files.
+    """
+    of_spark: Any = spark
+    local = java_classes(spark).named("java.net.URI")("file:///")
+    file_system = java_classes(spark).static("org.apache.hadoop.fs.FileSystem", "get")
+    file_system(local, of_spark._jsc.hadoopConfiguration()).setWriteChecksum(False)  # noqa: SLF001 - no public way to it
 
 
 def hidden_from_java(config: SourceConfig) -> set[str]:

@@ -24,6 +24,7 @@ from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.jobs.secrets import SERVER_TOKEN
 from spark_jobs.job import spark_conf
 from spark_jobs.runtime.jars import jar_paths
+from spark_jobs.runtime.java_options import QUICK
 from spark_jobs.runtime.log_lines import say
 from spark_jobs.runtime.session import CATALOG_DRIVERS, start_settings, started
 from spark_jobs.runtime.trust_store import trust_store
@@ -96,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
 def _spark(options: argparse.Namespace) -> Iterator[SparkSession]:
     conf = spark_conf(options.conf, "--conf")
     jars, trust = jar_paths(["iceberg", *CATALOG_DRIVERS, "s3"]), trust_store(options.ca)
-    settings = start_settings(options.master, options.driver_memory, jars, conf, java=(), trust=trust)
+    settings = start_settings(options.master, options.driver_memory, jars, conf, java=QUICK, trust=trust)
     spark = started("cdc-spark-server", settings)
     threading.Thread(target=_end_with_java, name="java", daemon=True).start()
     try:

@@ -45,12 +45,6 @@ def lake_config(folder: Path, **changed: Any) -> SourceConfig:
     return SourceConfig.model_validate(plain)
 
 
-def write_no_checksum_files(spark: SparkSession) -> None:
-    """Let Hadoop write no ``.crc`` file beside each local file: with the process that changes its mode, it takes a fifth of a commit."""
-    local = spark._jvm.java.net.URI("file:///")
-    spark._jvm.org.apache.hadoop.fs.FileSystem.get(local, spark._jsc.hadoopConfiguration()).setWriteChecksum(False)
-
-
 def empty_catalog(config: SourceConfig) -> None:
     """Remove all tables from the catalog of :func:`lake_config`; their files stay."""
     file = str(config.lake.uri).removeprefix("jdbc:sqlite:").partition("?")[0]

@@ -61,6 +61,7 @@ SLOW = [
         frozenset({"without the scheduler's imports"}),
     ),
     Smoke("parsing", ("--sources", "2", "--runs", "1"), ("14 DAGs", "JSON schema", "EmptyOperator"), frozenset({"14 empty DAGs"})),
+    Smoke("freshness", ("--tables", "2", "--rate", "20", "--minutes", "0.5"), ("95 % within", "last third", "a run of the DAG")),
     Smoke("xcom", ("--tables", "3"), ("first run, 3 tables: XCom", "mapped drains", "nothing to do, 3 tables: wall")),
     Smoke("ui", ("--sources", "3", "--tables", "20", "--runs", "1"), ("list of 4 sources", "20 tables: /tables", "a store that never answers: /")),
     Smoke("ddl", ("--tables", "16"), ("FULL", "MINIMAL", "readings"), frozenset({"8 tables"})),
@@ -84,7 +85,7 @@ SLOW = [
     Smoke(
         "lake",
         ("merges", "--rows", "1000", "2000", "--changes", "100"),
-        ("uniform keys, ours: wall", "recent keys, merge-into: wall", "recent keys, rewrite: wall"),
+        ("uniform keys, ours: wall", "recent keys, merge-into: wall", "recent keys, rewrite: wall", "ours with 1,000 changes: CPU"),
         frozenset({"merge-into"}),
         "lake-merges.json",
     ),
@@ -96,6 +97,14 @@ SLOW = [
         ("2 tables with 50 changes each, on a Spark server: wall",),
         frozenset({"a Java process of its own"}),
         "lake-server.json",
+    ),
+    Smoke("lake", ("sources", "--sources", "2", "--tables", "2"), ("2 sources with 2 tables of 50 changes each", "after 4 rounds"), file="lake-sources.json"),
+    Smoke(
+        "lake",
+        ("executors", "--rows", "2000", "--changes", "100"),
+        ("2,000 rows, 1 executor on", "4 executors on", "tasks", "shuffled"),
+        frozenset({"one executor"}),
+        "lake-executors.json",
     ),
     Smoke(
         "lake",

@@ -1,4 +1,4 @@
-"""Memory of a Spark server's Java process."""
+"""Memory of a Spark server's Java process, and the CPU time of all of its processes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,20 @@ def memory_of(spark: RunningSparkServer, name: str, when: str) -> Iterator[Figur
         name: what the figures' names begin with.
         when: what they end with.
     """
-    assert spark.process is not None
-    [java] = [child for child in psutil.Process(spark.process.pid).children() if child.name() == "java"]
+    [java] = [child for child in _server(spark).children() if child.name() == "java"]
     # What waits for a collection is no leak.
     subprocess.run(["jcmd", str(java.pid), "GC.run"], capture_output=True, check=True)
     yield Figure(f"{name}Java's objects after garbage collection, {when}", spark.client.status().heap_mib, "MiB")
     yield Figure(f"{name}Java's process, {when}", java.memory_info().rss >> 20, "MiB")
+
+
+def cpu_of(spark: RunningSparkServer) -> float:
+    """Return the CPU seconds of the server's processes until now, with those that have ended."""
+    server = _server(spark)
+    times = [one.cpu_times() for one in (server, *server.children())]
+    return sum(one.user + one.system + one.children_user + one.children_system for one in times)
+
+
+def _server(spark: RunningSparkServer) -> psutil.Process:
+    assert spark.process is not None
+    return psutil.Process(spark.process.pid)

@@ -13,7 +13,7 @@ from cdc_lib.config.credentials import Credentials
 from cdc_lib.jobs.client import SparkServer, job_request, raise_for
 from cdc_lib.jobs.request import JobStatus
 from cdc_lib.pipeline import Pipeline
-from tests.bench.usage import measure
+from tests.bench.usage import Usage, measure
 from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import SqlServer
 from tests.harness.spark_server import RunningSparkServer
@@ -55,12 +55,12 @@ class Rounds:
             (self.folder / name / f"{self.database}.yaml").write_text(yaml.safe_dump({**settings, "merge": merge}))
         self._pipeline().plan(by="bench")  # records where it starts
 
-    def cold(self) -> float:
-        """Change rows and merge them in a new Java process; return the seconds of the merge."""
+    def cold(self) -> Usage:
+        """Change rows and merge them in a new Java process; return what the merge took."""
         self.drain()
         used, _ = measure([sys.executable, "-m", "spark_jobs.merge", "--config", str(self._file("cold"))])
         self._pipeline().ack_lake(by="bench")
-        return used.wall
+        return used
 
     def warm(self) -> float:
         """Change rows and merge them on the server; return the seconds of the job."""

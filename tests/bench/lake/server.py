@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from tests.bench.lake.memory import memory_of
+from tests.bench.lake.memory import cpu_of, memory_of
 from tests.bench.lake.rounds import CHANGES, Rounds
 from tests.bench.report import Figure, spread
 from tests.harness.servers import SqlServer
@@ -21,6 +21,9 @@ SMALL = 20
 
 WARM_UP = 10
 """Merges that are not counted."""
+
+STEP = 50
+"""Merges between two looks at the server's memory."""
 
 GOAL = 3.0
 """Most seconds of a warm merge of 20 tables."""
@@ -42,18 +45,26 @@ def server_merges(
         os.environ["CDC_PASSWORD"] = server.cdc_password
         rounds = Rounds(server, folder, spark, tables)
         name = f"{_count(tables, 'table')} with {CHANGES} changes each"
-        cold = [rounds.cold() for _ in range(3)]
+        own = [rounds.cold() for _ in range(3)]
+        cold = [used.wall for used in own]
         yield Figure(f"{name}, a Java process of its own: wall", median(cold), "s", spread=spread(cold))
+        cpu = [used.cpu for used in own]
+        yield Figure(f"{name}, a Java process of its own: CPU", median(cpu), "s", spread=spread(cpu))
         for _ in range(WARM_UP):
             rounds.warm()
         yield from memory_of(spark, "", f"after {_count(0, 'merge')}")
-        warm, step = list[float](), max(1, merges // 10)
+        warm, cpu = list[float](), list[float]()
         until = time.monotonic() + minutes * 60 if minutes is not None else float("inf")
         while len(warm) < merges and time.monotonic() < until:
+            before = cpu_of(spark)
             warm.append(rounds.warm())
-            if len(warm) % step == 0:
+            cpu.append(cpu_of(spark) - before)
+            if len(warm) % STEP == 0:
                 yield from memory_of(spark, "", f"after {_count(len(warm), 'merge')}")
+        if len(warm) % STEP:
+            yield from memory_of(spark, "", f"after {_count(len(warm), 'merge')}")
         yield from _times(name, tables, cold, warm)
+        yield Figure(f"{name}, on a Spark server: CPU of the server", round(median(cpu), 3), "s", spread=spread(cpu))
 
 
 def _times(name: str, tables: int, cold: list[float], warm: list[float]) -> Iterator[Figure]:

@@ -191,6 +191,9 @@ def test_the_command_merges_what_the_lake_cursor_has_in_flight(tmp_path):
     code, said = command("shop")
     assert code == 0, said
     assert "shop.orders: 3 changes into lake.shop.orders" in said
+    # Each would take a process of its own.
+    assert not [*tmp_path.glob("warehouse/**/*.crc")]
+    assert [*tmp_path.glob("warehouse/**/*.parquet")]
     assert pipeline.ack_lake(by="test").stop == one.stop
     code, said = command("shop")
     assert (code, said) == (0, "shop: nothing to merge\n")
