@@ -95,7 +95,8 @@ class KeySpace:
 
     def _first_of_each(self, conditions: Sequence[str]) -> list[Key]:
         """Return the first key of each condition, in order, each once."""
-        each = " UNION ".join(f"({self._select(one, self._order)})" for one in conditions)
+        selects = [self._select(one, self._order) for one in conditions]
+        each = selects[0] if len(selects) == 1 else " UNION ".join(f"({one})" for one in selects)
         return self._read(f"({each}) AS cdc_found ORDER BY {self._order}")
 
     def _keys(self, condition: str, order: str) -> list[Key]:
