@@ -42,6 +42,7 @@ _LAKE = {
     "merges": "Merges into large tables",
     "reads": "Reading between compactions",
     "many": "Many small tables",
+    "start": "What shortens the start of Spark",
     "server": "Merges on one Spark server",
     "end-to-end": "From the binlog to the lake",
 }

@@ -86,8 +86,15 @@ SLOW = [
     Smoke("lake", ("many", "--tables", "2"), ("2 tables with 50 changes each: wall",), file="lake-many.json"),
     Smoke(
         "lake",
+        ("start", "--tables", "1", "--runs", "1"),
+        ("1 tables with 50 changes each without cached names of Java: CPU",),
+        frozenset({"with all"}),
+        "lake-start.json",
+    ),
+    Smoke(
+        "lake",
         ("server", "--tables", "2", "--merges", "3"),
-        ("2 tables with 50 changes each, on a Spark server: wall",),
+        ("2 tables with 50 changes each, on a Spark server: wall", "Java's process, after 3 merges"),
         frozenset({"a Java process of its own"}),
         "lake-server.json",
     ),

@@ -29,9 +29,16 @@ CHANGES = 50
 """Changes of each table in each merge."""
 
 MERGES = 500
+"""Merges between which the memory is read."""
+
+FEW = 2
+"""Tables of each of them."""
+
+TIMED = 20
+"""Merges that are timed."""
 
 SMALL = 20
-"""Tables of a merge."""
+"""Tables of each of them."""
 
 WARM_UP = 10
 """Merges that are not counted."""
@@ -42,6 +49,9 @@ STEP = 50
 GOAL = 3.0
 """Most seconds of a warm merge of 20 tables."""
 
+IDLE_GOAL = 2.0
+"""Most seconds of a merge that finds nothing to do."""
+
 
 def server_merges(
     folder: Path, server: SqlServer, tables: int = SMALL, merges: int = MERGES, minutes: float | None = None
@@ -51,45 +61,51 @@ def server_merges(
     Args:
         folder: for everything but the source.
         server: the source.
-        tables: number of tables.
-        merges: on the Spark server.
+        tables: number of tables of the merges that are timed.
+        merges: on the Spark server, of :data:`FEW` tables, between which its memory is read.
         minutes: the most for these merges; fewer are done if it is not enough.
     """
     with RunningSparkServer(folder) as spark:
         os.environ["CDC_PASSWORD"] = server.cdc_password
-        rounds = _Rounds(server, folder, spark, tables)
-        name = f"{_count(tables, 'table')} with {CHANGES} changes each"
-        own = [rounds.cold() for _ in range(3)]
-        cold = [used.wall for used in own]
-        yield Figure(f"{name}, a Java process of its own: wall", median(cold), "s", spread=spread(cold))
-        cpu = [used.cpu for used in own]
-        yield Figure(f"{name}, a Java process of its own: CPU", median(cpu), "s", spread=spread(cpu))
-        for _ in range(WARM_UP):
-            rounds.on_server()
-        yield from _memory(spark, 0)
-        warm, cpu = list[float](), list[float]()
-        until = time.monotonic() + minutes * 60 if minutes is not None else float("inf")
-        while len(warm) < merges and time.monotonic() < until:
-            before = _cpu(spark)
-            warm.append(rounds.on_server())
-            cpu.append(_cpu(spark) - before)
-            if len(warm) % STEP == 0:
-                yield from _memory(spark, len(warm))
-        if len(warm) % STEP:
-            yield from _memory(spark, len(warm))
-        yield from _times(name, tables, cold, warm)
-        yield Figure(f"{name}, on a Spark server: CPU of the server", round(median(cpu), 3), "s", spread=spread(cpu))
+        yield from _times(_Rounds(server, folder, spark, tables, DATABASE), min(TIMED, merges))
+        yield from _memory_curve(_Rounds(server, folder, spark, min(FEW, tables), f"{DATABASE}_few"), merges, minutes)
 
 
-def _times(name: str, tables: int, cold: list[float], warm: list[float]) -> Iterator[Figure]:
-    wall, tenth = median(warm), max(1, len(warm) // 10)
+def _times(rounds: _Rounds, merges: int) -> Iterator[Figure]:
+    """Yield the seconds of a merge in both ways."""
+    name = f"{_count(rounds.tables, 'table')} with {CHANGES} changes each"
+    own = [rounds.cold() for _ in range(3)]
+    cold, cpu = [used.wall for used in own], [used.cpu for used in own]
+    yield Figure(f"{name}, a Java process of its own: wall", median(cold), "s", spread=spread(cold))
+    yield Figure(f"{name}, a Java process of its own: CPU", median(cpu), "s", spread=spread(cpu))
+    for _ in range(WARM_UP):
+        rounds.on_server()
+    served = [rounds.on_server() for _ in range(merges)]
+    warm, cpu = [wall for wall, _ in served], [of_cpu for _, of_cpu in served]
+    wall = median(warm)
     compared = {"compared_to": "a Java process of its own", "ratio": round(wall / median(cold), 3)}
-    goal = {"goal": GOAL, "met": wall <= GOAL} if tables == SMALL else {}
+    goal = {"goal": GOAL, "met": wall <= GOAL} if rounds.tables == SMALL else {}
     yield Figure(f"{name}, on a Spark server: wall", wall, "s", spread=spread(warm), **compared, **goal)  # type: ignore[arg-type]
+    yield Figure(f"{name}, on a Spark server: CPU of the server", round(median(cpu), 3), "s", spread=spread(cpu))
+    idle = rounds.idle()
+    yield Figure("nothing to merge, on a Spark server: wall", idle, "s", goal=IDLE_GOAL, met=idle <= IDLE_GOAL)
+
+
+def _memory_curve(rounds: _Rounds, merges: int, minutes: float | None) -> Iterator[Figure]:
+    """Yield the server's memory between merges of few tables, and the CPU seconds of the first and the last of them."""
+    yield from _memory(rounds.spark, 0)
+    cpu = list[float]()
+    until = time.monotonic() + minutes * 60 if minutes is not None else float("inf")
+    while len(cpu) < merges and time.monotonic() < until:
+        cpu.append(rounds.on_server()[1])
+        if len(cpu) % STEP == 0:
+            yield from _memory(rounds.spark, len(cpu))
+    if len(cpu) % STEP:
+        yield from _memory(rounds.spark, len(cpu))
+    tenth = max(1, len(cpu) // 10)
     for what, part in (("first", slice(None, tenth)), ("last", slice(-tenth, None))):
-        yield Figure(
-            f"{name}, on a Spark server: wall, {what} tenth of {len(warm)} merges", round(median(warm[part]), 3), "s"
-        )
+        name = f"{_count(rounds.tables, 'table')}, {what} tenth of {_count(len(cpu), 'merge')}: CPU of the server"
+        yield Figure(name, round(median(cpu[part]), 3), "s")
 
 
 def _memory(spark: RunningSparkServer, merges: int) -> Iterator[Figure]:
@@ -128,13 +144,16 @@ class _Rounds:
     folder: Path
     spark: RunningSparkServer
     tables: int
+    database: str
     number: int = 0
 
     def __post_init__(self) -> None:
-        self.server.execute(f"CREATE DATABASE {DATABASE}")
+        self.folder = self.folder / self.database
+        self.folder.mkdir()
+        self.server.execute(f"CREATE DATABASE {self.database}")
         for table in range(self.tables):
-            self.server.execute(f"CREATE TABLE t{table} (id INT PRIMARY KEY, v VARCHAR(30))", database=DATABASE)
-        settings = source_settings(self.server, [f"{DATABASE}.*"], self.folder, start="latest")
+            self.server.execute(f"CREATE TABLE t{table} (id INT PRIMARY KEY, v VARCHAR(30))", database=self.database)
+        settings = source_settings(self.server, [f"{self.database}.*"], self.folder, start="latest")
         for name, merge in (
             ("cold", {"driver_memory": "1g"}),
             ("warm", {"spark_server": {"url": self.spark.client.url}}),
@@ -150,15 +169,25 @@ class _Rounds:
         self._pipeline().ack_lake(by="bench")
         return used
 
-    def on_server(self) -> float:
-        """Merge on the server; return the seconds of the job."""
+    def on_server(self) -> tuple[float, float]:
+        """Merge on the server; return the seconds of the job, and the CPU seconds of the server."""
         self._drain()
+        before = _cpu(self.spark)
+        seconds = self._job()
+        used = _cpu(self.spark) - before
+        self._pipeline().ack_lake(by="bench")
+        return seconds, used
+
+    def idle(self) -> float:
+        """Return the seconds of a job that finds nothing to merge."""
+        return self._job()
+
+    def _job(self) -> float:
         config = load_source(self._file("warm"))
         assert config.merge.spark_server is not None
         client = SparkServer(config.merge.spark_server)
         job = client.follow(client.submit(job_request(config, "merge", key=f"bench {self.number}")), lambda _: None)
         raise_for(job)
-        self._pipeline().ack_lake(by="bench")
         return job.seconds
 
     def _drain(self) -> None:
@@ -166,7 +195,7 @@ class _Rounds:
         low = self.number * CHANGES // 2  # half of the keys are new
         rows = ", ".join(f"({low + key}, 'value {self.number}')" for key in range(CHANGES))
         for table in range(self.tables):
-            self.server.execute(f"REPLACE INTO t{table} VALUES {rows}", database=DATABASE)
+            self.server.execute(f"REPLACE INTO t{table} VALUES {rows}", database=self.database)
         pipeline = self._pipeline()
         for unit in pipeline.plan(by="bench"):
             pipeline.drain(unit)
