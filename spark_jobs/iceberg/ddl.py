@@ -29,6 +29,8 @@ SETTINGS = {
     # Each commit writes the whole metadata; ten previous files are kept for readers that opened one of them.
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "10",
+    # Each scan and each commit reads all manifests. By default Iceberg lets a hundred gather, one of each merge.
+    "commit.manifest.min-count-to-merge": "8",
 }
 """Table properties of every table."""
 

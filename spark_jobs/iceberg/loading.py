@@ -14,6 +14,9 @@ from spark_jobs.runtime.java_classes import java_classes
 _FOUND: WeakKeyDictionary[SparkSession, dict[LakeName, tuple[Any, Any]]] = WeakKeyDictionary()
 """The catalog and the identifier of each table that a session loaded: a merge loads a table eight times."""
 
+_PARSED: WeakKeyDictionary[SparkSession, tuple[tuple[Any, Any], TableMetadata]] = WeakKeyDictionary()
+"""The metadata that a session read last, with its file and the table's UUID: half of the loads of a merge find no newer one."""
+
 
 def load_table(session: SparkSession, name: LakeName) -> Any:
     """Return a table newly loaded from the catalog, for operations without SQL such as branches.
@@ -44,8 +47,14 @@ def metadata_of(session: SparkSession, table: Any) -> TableMetadata:
         session: a Spark session.
         table: Iceberg's Java object.
     """
-    to_json = java_classes(session).static("org.apache.iceberg.TableMetadataParser", "toJson")
-    return TableMetadata.from_json(str(to_json(table.operations().current())))
+    current = table.operations().current()
+    # No commit changes a metadata file. Those of a Hadoop catalog have the same names again after a table is dropped.
+    file = current.metadataFileLocation(), current.uuid()  # without a file while a transaction is open
+    known = _PARSED.get(session)
+    if known is None or known[0] != file or None in file:
+        to_json = java_classes(session).static("org.apache.iceberg.TableMetadataParser", "toJson")
+        known = _PARSED[session] = file, TableMetadata.from_json(str(to_json(current)))
+    return known[1]
 
 
 def spark_catalog(session: SparkSession, name: str) -> Any:

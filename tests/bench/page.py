@@ -45,6 +45,7 @@ _LAKE = {
     "merges": "Merges into large tables",
     "reads": "Reading between compactions",
     "many": "Many small tables",
+    "start": "What shortens the start of Spark",
     "server": "Merges on one Spark server",
     "sources": "Many sources on one Spark server",
     "executors": "One merge on one, two and four executors",

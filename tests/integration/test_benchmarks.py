@@ -19,7 +19,7 @@ from tests.bench.lake.__main__ import PARTS
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "tests" / "bench"
-NOT_BENCHMARKS = {"page", "readers", "usage", "lake.once"}
+NOT_BENCHMARKS = {"page", "readers", "usage", "lake.once", "lake.start"}
 """Modules that are not benchmarks: programs that benchmarks start, and the writer of the page."""
 
 
@@ -93,8 +93,15 @@ SLOW = [
     Smoke("lake", ("many", "--tables", "2"), ("2 tables with 50 changes each: wall",), file="lake-many.json"),
     Smoke(
         "lake",
+        ("start", "--tables", "1", "--runs", "1"),
+        ("1 tables with 50 changes each without cached names of Java: CPU",),
+        frozenset({"with all"}),
+        "lake-start.json",
+    ),
+    Smoke(
+        "lake",
         ("server", "--tables", "2", "--merges", "3"),
-        ("2 tables with 50 changes each, on a Spark server: wall",),
+        ("2 tables with 50 changes each, on a Spark server: wall", "Java's process, after 3 merges"),
         frozenset({"a Java process of its own"}),
         "lake-server.json",
     ),

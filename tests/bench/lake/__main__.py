@@ -1,4 +1,4 @@
-"""Benchmarks of the Spark side: ``./dev bench lake [merges reads many server sources executors end-to-end]``."""
+"""Benchmarks of the Spark side: ``./dev bench lake [merges reads many start server sources executors end-to-end]``."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ from tests.bench.lake.executors import ROWS, merges_by_executors
 from tests.bench.lake.many import many_tables
 from tests.bench.lake.merges import CHANGES, merges
 from tests.bench.lake.reads import SCANS, reads
-from tests.bench.lake.server import MERGES, SMALL, WARM_UP, server_merges
+from tests.bench.lake.server import MERGES, SMALL, TIMED, WARM_UP, server_merges
 from tests.bench.lake.sources import ROUNDS, SOURCES, merges_of_sources
+from tests.bench.lake.start import starts
 from tests.bench.report import Figure, save
 from tests.bench.usage import ROOT
 from tests.harness.servers import MariaDbServer, MySqlServer
 
-PARTS = ("merges", "reads", "many", "server", "sources", "executors", "end-to-end")
+PARTS = ("merges", "reads", "many", "start", "server", "sources", "executors", "end-to-end")
 _METHODS = {
     "merges": {"runs": "1 each way", "warm_up": "Spark is started, and not counted; its code is not warm"},
     "reads": {"runs": f"{SCANS} readings, the fastest counts; 1 of all others", "warm_up": "none beside the readings"},
     "many": {"runs": "1", "warm_up": "none; Spark's start is counted. The first merge makes the tables"},
+    "start": {
+        "runs": "as many of each way as --runs says, the ways in turn",
+        "warm_up": "a merge that makes the tables",
+    },
     "server": {
-        "runs": "3 in a Java process of their own; on the server as many as the rows say",
+        "runs": f"3 in a Java process of their own; {TIMED} on the server; the memory of its Java after as many as the rows say",
         "warm_up": f"{WARM_UP} merges on the server",
     },
     "sources": {"runs": f"{ROUNDS} rounds", "warm_up": "the round that makes the tables"},
@@ -43,6 +48,7 @@ def main() -> int:
     parser.add_argument("--changes", type=int, default=CHANGES, help="of one merge (100000)")
     parser.add_argument("--tables", type=int, default=200, help="small ones (200)")
     parser.add_argument("--windows", type=int, default=100, help="merged between two compactions (100)")
+    parser.add_argument("--runs", type=int, default=3, help="merges of each way that starts Spark (3)")
     parser.add_argument("--merges", type=int, default=MERGES, help=f"on a Spark server ({MERGES})")
     parser.add_argument("--minutes", type=float, help="the most for the merges on a Spark server; no limit without")
     parser.add_argument("--sources", type=int, default=SOURCES, help=f"that share a Spark server ({SOURCES})")
@@ -61,6 +67,8 @@ def main() -> int:
                     results = _printed(reads(Path(folder), options.rows[0], options.windows))
                 case "many":
                     results = _printed(many_tables(options.tables))
+                case "start":
+                    results = _printed(starts(min(options.tables, SMALL), options.runs))
                 case "server":
                     with MySqlServer() if options.server == "mysql" else MariaDbServer() as source:
                         server, tables = f"{source.flavor} {source.version}", min(options.tables, SMALL)

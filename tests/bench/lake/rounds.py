@@ -13,6 +13,7 @@ from cdc_lib.config.credentials import Credentials
 from cdc_lib.jobs.client import SparkServer, job_request, raise_for
 from cdc_lib.jobs.request import JobStatus
 from cdc_lib.pipeline import Pipeline
+from tests.bench.lake.memory import cpu_of
 from tests.bench.usage import Usage, measure
 from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import SqlServer
@@ -28,7 +29,7 @@ class Rounds:
 
     Args:
         server: the source.
-        folder: for store, lake and source files.
+        folder: a folder of the database's name is made in it, for store, lake and source files.
         spark: the server.
         tables: their number.
         database: of the source's tables; it is made.
@@ -43,6 +44,7 @@ class Rounds:
     number: int = 0
 
     def __post_init__(self) -> None:
+        self.folder = self.folder / self.database
         self.server.execute(f"CREATE DATABASE {self.database}")
         for table in range(self.tables):
             self.server.execute(f"CREATE TABLE t{table} (id INT PRIMARY KEY, v VARCHAR(30))", database=self.database)
@@ -62,20 +64,32 @@ class Rounds:
         self._pipeline().ack_lake(by="bench")
         return used
 
-    def warm(self) -> float:
-        """Change rows and merge them on the server; return the seconds of the job."""
+    def warm(self) -> tuple[float, float]:
+        """Change rows and merge them on the server; return the seconds of the job, and the CPU seconds of the server."""
         self.drain()
-        return self.merge_on_server().seconds
+        before = cpu_of(self.spark)
+        seconds = self._job().seconds
+        used = cpu_of(self.spark) - before
+        self._pipeline().ack_lake(by="bench")
+        return seconds, used
+
+    def idle(self) -> float:
+        """Return the seconds of a job that finds nothing to merge."""
+        return self._job().seconds
 
     def merge_on_server(self) -> JobStatus:
         """Merge what was drained, and move the lake cursor; return the job."""
+        job = self._job()
+        self._pipeline().ack_lake(by="bench")
+        return job
+
+    def _job(self) -> JobStatus:
         config = load_source(self._file("warm"))
         assert config.merge.spark_server is not None
         client = SparkServer(config.merge.spark_server)
         request = job_request(config, "merge", key=f"{self.database} {self.number}")
         job = client.follow(client.submit(request), lambda _: None)
         raise_for(job)
-        self._pipeline().ack_lake(by="bench")
         return job
 
     def drain(self) -> None:

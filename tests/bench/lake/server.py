@@ -8,16 +8,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from tests.bench.lake.memory import cpu_of, memory_of
+from tests.bench.lake.memory import memory_of
 from tests.bench.lake.rounds import CHANGES, Rounds
 from tests.bench.report import Figure, spread
 from tests.harness.servers import SqlServer
 from tests.harness.spark_server import RunningSparkServer
 
 MERGES = 500
+"""Merges between which the memory is read."""
+
+FEW = 2
+"""Tables of each of them."""
+
+TIMED = 20
+"""Merges that are timed."""
 
 SMALL = 20
-"""Tables of a merge."""
+"""Tables of each of them."""
 
 WARM_UP = 10
 """Merges that are not counted."""
@@ -28,6 +35,9 @@ STEP = 50
 GOAL = 3.0
 """Most seconds of a warm merge of 20 tables."""
 
+IDLE_GOAL = 2.0
+"""Most seconds of a merge that finds nothing to do."""
+
 
 def server_merges(
     folder: Path, server: SqlServer, tables: int = SMALL, merges: int = MERGES, minutes: float | None = None
@@ -37,45 +47,51 @@ def server_merges(
     Args:
         folder: for everything but the source.
         server: the source.
-        tables: number of tables.
-        merges: on the Spark server.
+        tables: number of tables of the merges that are timed.
+        merges: on the Spark server, of :data:`FEW` tables, between which its memory is read.
         minutes: the most for these merges; fewer are done if it is not enough.
     """
     with RunningSparkServer(folder) as spark:
         os.environ["CDC_PASSWORD"] = server.cdc_password
-        rounds = Rounds(server, folder, spark, tables)
-        name = f"{_count(tables, 'table')} with {CHANGES} changes each"
-        own = [rounds.cold() for _ in range(3)]
-        cold = [used.wall for used in own]
-        yield Figure(f"{name}, a Java process of its own: wall", median(cold), "s", spread=spread(cold))
-        cpu = [used.cpu for used in own]
-        yield Figure(f"{name}, a Java process of its own: CPU", median(cpu), "s", spread=spread(cpu))
-        for _ in range(WARM_UP):
-            rounds.warm()
-        yield from memory_of(spark, "", f"after {_count(0, 'merge')}")
-        warm, cpu = list[float](), list[float]()
-        until = time.monotonic() + minutes * 60 if minutes is not None else float("inf")
-        while len(warm) < merges and time.monotonic() < until:
-            before = cpu_of(spark)
-            warm.append(rounds.warm())
-            cpu.append(cpu_of(spark) - before)
-            if len(warm) % STEP == 0:
-                yield from memory_of(spark, "", f"after {_count(len(warm), 'merge')}")
-        if len(warm) % STEP:
-            yield from memory_of(spark, "", f"after {_count(len(warm), 'merge')}")
-        yield from _times(name, tables, cold, warm)
-        yield Figure(f"{name}, on a Spark server: CPU of the server", round(median(cpu), 3), "s", spread=spread(cpu))
+        yield from _times(Rounds(server, folder, spark, tables), min(TIMED, merges))
+        yield from _memory_curve(Rounds(server, folder, spark, min(FEW, tables), "served_few"), merges, minutes)
 
 
-def _times(name: str, tables: int, cold: list[float], warm: list[float]) -> Iterator[Figure]:
-    wall, tenth = median(warm), max(1, len(warm) // 10)
+def _times(rounds: Rounds, merges: int) -> Iterator[Figure]:
+    """Yield the seconds of a merge in both ways."""
+    name = f"{_count(rounds.tables, 'table')} with {CHANGES} changes each"
+    own = [rounds.cold() for _ in range(3)]
+    cold, cpu = [used.wall for used in own], [used.cpu for used in own]
+    yield Figure(f"{name}, a Java process of its own: wall", median(cold), "s", spread=spread(cold))
+    yield Figure(f"{name}, a Java process of its own: CPU", median(cpu), "s", spread=spread(cpu))
+    for _ in range(WARM_UP):
+        rounds.warm()
+    served = [rounds.warm() for _ in range(merges)]
+    warm, cpu = [wall for wall, _ in served], [of_cpu for _, of_cpu in served]
+    wall = median(warm)
     compared = {"compared_to": "a Java process of its own", "ratio": round(wall / median(cold), 3)}
-    goal = {"goal": GOAL, "met": wall <= GOAL} if tables == SMALL else {}
+    goal = {"goal": GOAL, "met": wall <= GOAL} if rounds.tables == SMALL else {}
     yield Figure(f"{name}, on a Spark server: wall", wall, "s", spread=spread(warm), **compared, **goal)  # type: ignore[arg-type]
+    yield Figure(f"{name}, on a Spark server: CPU of the server", round(median(cpu), 3), "s", spread=spread(cpu))
+    idle = rounds.idle()
+    yield Figure("nothing to merge, on a Spark server: wall", idle, "s", goal=IDLE_GOAL, met=idle <= IDLE_GOAL)
+
+
+def _memory_curve(rounds: Rounds, merges: int, minutes: float | None) -> Iterator[Figure]:
+    """Yield the server's memory between merges of few tables, and the CPU seconds of the first and the last of them."""
+    yield from memory_of(rounds.spark, "", f"after {_count(0, 'merge')}")
+    cpu = list[float]()
+    until = time.monotonic() + minutes * 60 if minutes is not None else float("inf")
+    while len(cpu) < merges and time.monotonic() < until:
+        cpu.append(rounds.warm()[1])
+        if len(cpu) % STEP == 0:
+            yield from memory_of(rounds.spark, "", f"after {_count(len(cpu), 'merge')}")
+    if len(cpu) % STEP:
+        yield from memory_of(rounds.spark, "", f"after {_count(len(cpu), 'merge')}")
+    tenth = max(1, len(cpu) // 10)
     for what, part in (("first", slice(None, tenth)), ("last", slice(-tenth, None))):
-        yield Figure(
-            f"{name}, on a Spark server: wall, {what} tenth of {len(warm)} merges", round(median(warm[part]), 3), "s"
-        )
+        name = f"{_count(rounds.tables, 'table')}, {what} tenth of {_count(len(cpu), 'merge')}: CPU of the server"
+        yield Figure(name, round(median(cpu[part]), 3), "s")
 
 
 def _count(number: int, what: str) -> str:

@@ -31,9 +31,7 @@ def merges_of_sources(
     """
     os.environ["CDC_PASSWORD"] = server.cdc_password
     with RunningSparkServer(folder, "--driver-memory", "3g") as spark:
-        all_of_them = [
-            Rounds(server, folder / f"source{number}", spark, tables, f"source{number}") for number in range(sources)
-        ]
+        all_of_them = [Rounds(server, folder, spark, tables, f"source{number}") for number in range(sources)]
         name = f"{sources} sources with {tables} tables of {CHANGES} changes each, on one Spark server"
         first = _round(all_of_them)
         yield Figure(f"{name}: first round, which makes the tables", round(first[0], 1), "s")

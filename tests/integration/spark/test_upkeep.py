@@ -151,11 +151,11 @@ def test_files_that_a_merge_rewrote_have_disjoint_key_ranges(lake, orders, monke
     assert {files_per_get(bounds, key) for (key,) in lake.rows(orders.name, "id")} == {1}
 
 
-def test_the_metadata_files_of_a_table_stay_few(lake, orders):
-    """Each commit writes one, and removes the oldest above the number that the table's property states."""
+def test_the_metadata_files_and_manifests_of_a_table_stay_few(lake, orders):
+    """Each commit writes a metadata file and a manifest. It removes the oldest files, and merges manifests, as the table's properties state."""
     previous = int(SETTINGS["write.metadata.previous-versions-max"])
     counts = []
-    for number in range(6):
+    for number in range(10):
         merge_round(lake, orders, number)
         counts.append(len(list(metadata_file(lake, orders.name).parent.glob("*.metadata.json"))))
     # A merge commits more than once, so that the number is reached before the last merges.
@@ -163,3 +163,6 @@ def test_the_metadata_files_of_a_table_stay_few(lake, orders):
     properties = json.loads(metadata_file(lake, orders.name).read_text())["properties"]
     assert properties["write.metadata.delete-after-commit.enabled"] == "true"
     assert int(properties["write.metadata.previous-versions-max"]) == previous <= 10
+    manifests = lake.spark.sql(f"SELECT count(*) FROM {lake.name(orders.name)}.manifests WHERE content = 0").first()[0]
+    assert manifests < 8
+    assert len(lake.rows(orders.name, "id")) == 20

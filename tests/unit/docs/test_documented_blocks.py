@@ -204,7 +204,9 @@ def test_sql_of_a_page_parses(page, block, caplog):
         found = sqlglot.parse(block, dialect=dialect)
     assert found
     assert [
-        one.sql() for one in found if isinstance(one, exp.Command) and not re.match("CREATE USER|GRANT |CREATE SECRET ", one.sql())
+        one.sql()
+        for one in found
+        if isinstance(one, exp.Command) and not re.match("CREATE USER|GRANT |CREATE SECRET ", one.sql())
     ] == []
 
 
