@@ -16,6 +16,7 @@ from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError, ReselectError
 from cdc_lib.lake.evolution import lake_columns
 from cdc_lib.model.column_rename import ColumnRename
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.lake_table import LakeColumn, LakeName, Marker, Reselected
 from cdc_lib.model.lake_upkeep import Tidied
 from cdc_lib.model.layout import Layout
@@ -24,6 +25,7 @@ from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import Replaced
 from spark_jobs.lake_format import LAKE_FORMATS
+from spark_jobs.sql import full_name
 from tests.harness.batches import BIGINT, INT, START_TIME, TEXT, Row, table
 from tests.harness.lake import empty_catalog
 from tests.harness.merge_targets import FormatTable, HeldWrite, marker_at
@@ -211,6 +213,45 @@ def test_columns_exchange_their_names_and_the_renames_are_recorded(orders):
     assert orders.rows("key", "w", "v") == [(1, 2, 3)]
     orders.writer().upsert(Row("u", 30, {"key": 1, "v": 30, "w": 20}))
     assert orders.rows("key", "w", "v") == [(1, 20, 30)]
+
+
+def test_comments_are_carried_over_once_and_follow_a_rename(begun):
+    """The same again changes nothing; a column that comes later has its comment at once."""
+    found = begun()
+    wanted = [TableComments(SCHEMA.name, "orders", {"V": "value", "later": "more"})]
+    assert found.writer().target.comment(wanted, shared=False)
+    before = found.state()
+    assert before.comments == {"": "orders", "v": "value", "later": "more"}
+    assert not found.writer().target.comment(wanted, shared=False)
+    found.writer().target.evolve(added_to(SCHEMA, later=INT))
+    rename = ColumnRename(SCHEMA.name, Point(1, 1, 25), (("v", "w"),), "", 1)
+    found.writer().target.rename(found.state(), {"v": "w"}, [rename])
+    now = [TableComments(SCHEMA.name, "orders", {"w": "value", "later": "more"})]
+    assert found.writer().target.comment(now, shared=False)
+    described = found.spark.sql(f"DESCRIBE {full_name(found.name)}").collect()
+    assert {row.col_name: row.comment for row in described if row.comment} == {"w": "value", "later": "more"}
+
+
+def test_comments_of_a_missing_table_are_left_alone(orders):
+    assert not orders.writer().target.comment([TableComments(SCHEMA.name, "orders")], shared=False)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_computed_column_follows_from_its_row_in_each_mode(orders, mode):
+    """Also after a rename of what it uses. Rows that were there before have no value."""
+    writer = orders.writer()
+    writer.target.create(LISTED if mode == "append" else SCHEMA, mode)
+    writer.write(row("c", 10, 1, 1))
+    made = writer.target.compute({"twice": "v * 2"}, {"twice": "int"})
+    assert (made.computed, made.columns[2]) == ({"twice": "v * 2"}, LakeColumn("twice", "int"))
+    writer.write(row("c", 20, 2, 2), row("u", 21, 2, 3), row("c", 22, 3, None))
+    expected = {(1, 1, None), (2, 3, 6), (3, None, None)} | ({(2, 2, 4)} if mode in ("append", "scd2") else set())
+    assert set(orders.rows("id", "v", "twice")) == expected
+    rename = ColumnRename(SCHEMA.name, Point(1, 1, 25), (("v", "w"),), "", 1)
+    renamed = orders.writer().target.rename(orders.state(), {"v": "w"}, [rename])
+    assert renamed.computed == {"twice": "`w` * 2"}
+    orders.writer().write(Row("c", 30, {"id": 4, "w": 5}))
+    assert (4, 5, 10) in orders.rows("id", "w", "twice")
 
 
 def test_renames_are_not_applied_twice(begun):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from cdc_lib.config.computed import ComputedRule
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.errors import ConfigError, MergeError
 from cdc_lib.merge.load import load_plan
@@ -137,6 +138,21 @@ def test_what_is_merged_already_is_not_applied_again(lake):
     lake.merge(plan)
     with opened(lake) as reading:
         assert_reads_as_spark(fresh(lake, reading, plan, schema.name), spark_rows(lake, schema.name))
+
+
+def test_waiting_changes_of_a_table_with_computed_columns_are_refused(lake):
+    """Only Spark computes them; merged rows have them for every reader."""
+    schema = orders(lake, "mirror")
+    rule = ComputedRule(tables=schema.name, columns={"twice": "v * 2"})
+    lake.config = lake.config.model_copy(update={"computed": (rule,)})
+    shop = Shop(lake, schema, seed=8)
+    lake.merge(shop.plan(shop.window()))
+    with opened(lake) as reading:
+        rows = reading.table(schema.name).rows().read_all().to_pylist()
+        assert rows
+        assert all(row["twice"] == row["v"] * 2 for row in rows)
+        with pytest.raises(MergeError, match="computed columns, which only Spark computes"):
+            fresh(lake, reading, shop.plan(shop.window()), schema.name)
 
 
 def test_what_only_a_merge_can_do_is_refused(lake):
