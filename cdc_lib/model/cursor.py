@@ -82,6 +82,17 @@ class EpochChange:
     previous_end: BinlogCheckpoint
     new_start: BinlogCheckpoint
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether GTIDs show that the new epoch begins with the transaction after the end of the previous one."""
+        end, start = self.previous_end, self.new_start
+        if not (
+            end.gtids_known and start.gtids_known and end.gtid_set and end.identity.flavor == start.identity.flavor
+        ):
+            return False
+        flavor = end.identity.flavor
+        return GtidSet.parse(flavor, end.gtid_set) == GtidSet.parse(flavor, start.gtid_set)
+
 
 @dataclass(frozen=True, slots=True)
 class Cursor:

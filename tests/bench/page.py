@@ -286,7 +286,7 @@ def _plain(title: str, command: str, document: Document) -> str:
         value = f"{figure['value']:,}{_between(figure)} {figure['unit']}".rstrip()
         rows.append(f"| {figure['name']} | {value}{ratio} | {goal} | {verdict} |")
     table = f"| | | goal | |\n|---|--:|--:|---|\n{chr(10).join(rows)}"
-    return f"## {title}: `{command}`\n\n{measured(document)}\n\n{table}"
+    return f"## {title}: `{command}`\n\n{measured(document)}\n\n{table}\n{_not_measured(document)}".rstrip()
 
 
 def _tables(document: Document) -> str:

@@ -14,7 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_lib.model.ddl_effect import TableStatement, TableStatementKind
-from cdc_lib.model.manifest import ABSENT, CELL_ABSENT, CELL_HERE, CHANGE_COLUMNS, DataFile, Manifest, Op, SnapshotChunk
+from cdc_lib.model.manifest import (
+    ABSENT,
+    CELL_ABSENT,
+    CELL_HERE,
+    CELL_UNKNOWN,
+    CHANGE_COLUMNS,
+    DataFile,
+    Manifest,
+    Op,
+    SnapshotChunk,
+)
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import SNAPSHOT_ROW, Position
 from cdc_lib.model.row_selection import RowSelection
@@ -53,7 +63,11 @@ _CHANGE_TYPES = (
 
 @dataclass(frozen=True)
 class Row:
-    """One change: ``values`` has the column values, ``absent`` the names of the columns that the change lacks."""
+    """One change.
+
+    ``values`` has the column values, ``absent`` the names of the columns that the change lacks, ``unknown`` of those whose new value
+    the binlog does not contain.
+    """
 
     op: Op
     offset: int
@@ -61,6 +75,7 @@ class Row:
     row: int = 0
     file: int = 1
     absent: frozenset[str] = frozenset()
+    unknown: frozenset[str] = frozenset()
 
 
 def table(name: str, columns: Mapping[str, SourceType], key: Sequence[str] = ("id",)) -> TableSchema:
@@ -198,7 +213,7 @@ class BatchWriter:
         return replace(plan, merge_id=f"merge-{self.plans:06d}")
 
     def _part(self, manifest: str, path: str, schema: TableSchema, rows: list[Row], epoch: int) -> DataFile:
-        partial = sum(bool(row.absent) for row in rows)
+        partial = sum(bool(row.absent | row.unknown) for row in rows)
         return self._file(manifest, path, schema, _arrow(schema, rows, epoch), partial)
 
     def _file(self, manifest: str, path: str, schema: TableSchema, changes: pa.Table, partial: int = 0) -> DataFile:
@@ -232,7 +247,7 @@ class BatchWriter:
 
 def _arrow(schema: TableSchema, rows: list[Row], epoch: int) -> pa.Table:
     change = list(zip(CHANGE_COLUMNS, _CHANGE_TYPES, strict=True))
-    marked = any(row.absent for row in rows)
+    marked = any(row.absent | row.unknown for row in rows)
     change += [(ABSENT, pa.string())] if marked else []
     cells = [(column.name, _arrow_type(column.type.lake_type)) for column in schema.columns]
     values = [
@@ -249,8 +264,8 @@ def _arrow(schema: TableSchema, rows: list[Row], epoch: int) -> pa.Table:
 
 
 def _marks(schema: TableSchema, row: Row) -> str | None:
-    marks = (CELL_ABSENT if column.name in row.absent else CELL_HERE for column in schema.columns)
-    return "".join(marks) if row.absent else None
+    marks = dict.fromkeys(row.absent, CELL_ABSENT) | dict.fromkeys(row.unknown, CELL_UNKNOWN)
+    return "".join(marks.get(column.name, CELL_HERE) for column in schema.columns) if marks else None
 
 
 def cell_values(schema: TableSchema, row: Row) -> list[Any]:

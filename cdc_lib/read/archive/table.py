@@ -14,7 +14,7 @@ from pyiceberg.table import Table
 from cdc_lib.config import SourceConfig
 from cdc_lib.lake.computed import computed_from
 from cdc_lib.lake.routing import lake_merges
-from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, EpochChange
 from cdc_lib.model.lake_table import COMPUTED_PROPERTY
 from cdc_lib.model.manifest import TS, Manifest
 from cdc_lib.model.merge_plan import Cut
@@ -136,12 +136,12 @@ def open_archive(
     at, merged_to = lake if cut is None else cut, marker.merged_to or _NOTHING
     end = max(Point.at(at.epoch, at.position), merged_to)  # a merge that is not acknowledged yet may be in the snapshot
     manifests = TableManifests(store, snapshot.parts.cache, routed.table)
-    slices = manifests.of(tail(stored_windows(store, config.source, end.epoch), end))
+    slices = _slices(store, config.source, end, drain, manifests)
     reach = reach_of(
         routed.table,
         slices,
         begin=_begin(slices, end, drain),
-        captured=_captured(drain, routed.table, end.epoch),
+        captured=_captured(drain, routed.table, slices[0][0].low if slices else end, end),
         records=drain.quarantine,
         key=[one.name for one in snapshot.key.columns],
         policy=config.schema_changes.policy(*routed.table.pair),
@@ -153,19 +153,40 @@ def open_archive(
     return TableArchive(snapshot, shape, archived, reach, segments, _time_of(reach.floor, slices, manifests))
 
 
-def _begin(slices: Sequence[tuple[WindowSlice, Manifest | None]], end: Point, drain: Cursor) -> Floor:
+_Slices = list[tuple[WindowSlice, Manifest | None]]
+
+
+def _slices(store: ObjectStore, source: str, end: Point, drain: Cursor, manifests: TableManifests) -> _Slices:
+    """Return the windows that lead to a point, also those of earlier epochs if each epoch begins exactly where the last one ended."""
+    slices = manifests.of(tail(stored_windows(store, source, end.epoch), end))
+    while (change := _change_at(drain, slices[0][0].low if slices else end)) is not None and change.is_exact:
+        until = Point.at(change.epoch - 1, change.previous_end.position)
+        earlier = manifests.of(tail(stored_windows(store, source, until.epoch), until))
+        if not earlier:
+            break
+        slices = [*earlier, *slices]
+    return slices
+
+
+def _change_at(drain: Cursor, point: Point) -> EpochChange | None:
+    """Return the change of the epoch that begins at a point."""
+    begins = (one for one in drain.epoch_changes if Point.at(one.epoch, one.new_start.position) == point)
+    return next(begins, None)
+
+
+def _begin(slices: _Slices, end: Point, drain: Cursor) -> Floor:
     """Return where the windows begin, and why not earlier."""
     first = slices[0][0].low if slices else end
-    for change in drain.epoch_changes:
-        if Point.at(change.epoch, change.new_start.position) == first:
-            return Floor(first, f"epoch {change.epoch} of the source begins there ({change.kind})")
+    change = _change_at(drain, first)
+    if change is not None and not change.is_exact:
+        return Floor(first, f"epoch {change.epoch} of the source begins there ({change.kind})")
     return Floor(first, "earlier batches are not stored")
 
 
-def _captured(drain: Cursor, table: TableName, epoch: int) -> Point | None:
-    """Return where the first known snapshot of a table was requested in an epoch."""
+def _captured(drain: Cursor, table: TableName, first: Point, end: Point) -> Point | None:
+    """Return where the first known snapshot of a table was requested in the epochs between two points."""
     asked = (task.requested_at for task in drain.snapshots if task.name == table and task.selection is None)
-    return min((one for one in asked if one.epoch == epoch), default=None)
+    return min((one for one in asked if first.epoch <= one.epoch <= end.epoch), default=None)
 
 
 def _time_of(

@@ -18,7 +18,7 @@ from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_commit import Superseded
-from cdc_lib.model.table_mode import Mode
+from cdc_lib.model.table_mode import ONE_VERSION_MODES, Mode
 
 
 def not_fresh(why: str, table: str) -> MergeError:
@@ -74,6 +74,33 @@ def why_not(
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
+def why_not_partial(
+    routed: RoutedTable,
+    work: TableWork,
+    superseded: Sequence[Superseded],
+    files: Sequence[tuple[DataFile, TableSchema]],
+) -> str:
+    """Return why cells that rows lack are not known before the merge; empty if they may be known, or no row lacks any.
+
+    Args:
+        routed: the source table.
+        work: what the merge would do.
+        superseded: existing rows that it would remove.
+        files: with the waiting rows.
+    """
+    if not any(file.partial_rows for file, _ in files):
+        return ""
+    reasons = {
+        f"the table is in {work.mode} mode": work.mode not in ONE_VERSION_MODES,
+        "a route makes the lake table": routed.target.routed,
+        "a snapshot waits": any(each.batch.manifest.chunk is not None for each in work.inputs),
+        "a statement or snapshot removes rows": bool(superseded),
+        "older changes come again": work.guard,
+    }
+    reason = next((reason for reason, holds in reasons.items() if holds), "")
+    return f"rows lack columns, because binlog_row_image is not FULL, and {reason}" if reason else ""
+
+
 def _renames(work: TableWork) -> bool:
     statements = (one for each in work.inputs for one in each.batch.manifest.statements)
     return any(one.table == work.table and one.kind == "rename_columns" for one in statements)
@@ -96,10 +123,8 @@ def why_not_files(
         key: its key.
     """
     have = {name.lower() for name in columns}
-    for file, schema in files:
+    for _, schema in files:
         lake = routed_schema(schema, routed.target)
-        if file.partial_rows:
-            return "rows lack columns, because binlog_row_image is not FULL"
         if missing := [one.name for one in lake.columns if one.name.lower() not in have]:
             return f"column {missing[0]} is not in the lake table yet"
         if [name.lower() for name in lake.primary_key] != [name.lower() for name in key]:

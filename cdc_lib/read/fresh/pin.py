@@ -19,12 +19,13 @@ from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.plan import TableWork, work_on
 from cdc_lib.merge.stopped_statements import refuse_statements
 from cdc_lib.model.lake_table import COMPUTED_PROPERTY, LakeTable, Marker
-from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Superseded
-from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, STATEMENT_ROW, VALID_FROM, Mode
+from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, ONE_VERSION_MODES, STATEMENT_ROW, VALID_FROM, Mode
 from cdc_lib.ports import ObjectStore
-from cdc_lib.read.fresh.decide import files_of, not_fresh, why_lagging, why_not, why_not_files
+from cdc_lib.read.fresh.complete import completed
+from cdc_lib.read.fresh.decide import files_of, not_fresh, why_lagging, why_not, why_not_files, why_not_partial
 from cdc_lib.read.fresh.markers import marker_of
 from cdc_lib.read.fresh.rows import LakeShape, Order, changes_of, is_before, last_changes, less, order_of, with_column
 from cdc_lib.read.fresh.snapshot import FreshSnapshot, WaitingChanges
@@ -61,18 +62,21 @@ def with_waiting(
     part = Contribution(routed, work, ())
     superseded = part.superseded(config.source, _state(base, mode, marker, routed))
     key = [one.name for one in base.key.columns] if base.has_key else []
+    files = files_of(routed.table, work.inputs)
     reasons = (
         waiting.not_ready.get(routed.table, ""),
         why_lagging(plan, routed.table),
         why_not(routed, work, marker, plan, superseded) if work.inputs else "",
         _COMPUTED if work.inputs and computed_from(table.metadata.properties.get(COMPUTED_PROPERTY)) else "",
-        why_not_files(routed, mode, files_of(routed.table, work.inputs), base.columns.names, key),
+        why_not_files(routed, mode, files, base.columns.names, key),
+        why_not_partial(routed, work, superseded, files),
     )
     if why := next(filter(None, reasons), ""):
         raise not_fresh(why, routed.table)
     shape = LakeShape(routed.table, base.columns.choose(None), routed.constants(config.source))
     rows = changes_of(store, work.inputs, shape)
     until = max(filter(None, (Point.at(plan.epoch, plan.stop), marker.merged_to)))
+    rows = completed(base, rows, key) if mode in ONE_VERSION_MODES else rows.drop_columns([ABSENT])
     if mode == "append":
         entries = [shape.reset(one) for one in part.entries]
         return FreshSnapshot(base, WaitingChanges((), order_of(rows), pa.concat_tables([rows, *entries]), (), until))

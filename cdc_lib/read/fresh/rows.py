@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from cdc_lib.merge.collapse import DELETE
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.model.lake_table import ORDER
-from cdc_lib.model.manifest import BINLOG, CHANGE_COLUMNS, EPOCH, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.manifest import ABSENT, BINLOG, CELL_HERE, CHANGE_COLUMNS, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import Point
+from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import RESET, STATEMENT_ROW, VALID_FROM, TableReset
 from cdc_lib.ports import ObjectStore
 from cdc_lib.read.columns import ReadColumn
@@ -69,6 +70,28 @@ class LakeShape:
             raise not_fresh("a column has another type than in the lake table", self.table) from None
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
+    def with_marks(self, rows: pa.Table, schema: TableSchema) -> pa.Table:
+        """Return rows of a file in these columns, and ``_absent`` for the columns after ``_op``.
+
+        Args:
+            rows: with ``_absent`` for the columns of the file.
+            schema: of the file.
+
+        Raises:
+            MergeError: as in :meth:`of`.
+        """
+        place = {column.name.lower(): number for number, column in enumerate(schema.columns)}
+        marks = rows.column(ABSENT).combine_chunks()
+        if marks.null_count < len(marks):
+            numbers = [place.get(field.name.lower()) for field in self.schema if field.name != OP]
+            cells = [
+                pa.repeat(CELL_HERE, len(marks)) if at is None else pc.utf8_slice_codeunits(marks, at, at + 1)
+                for at in numbers
+            ]
+            # A complete row has no marks: one of its cells is null, and so is what they are joined to.
+            marks = pc.binary_join_element_wise(*cells, "")
+        return self.of(rows).append_column(pa.field(ABSENT, pa.string()), marks)
+
     def reset(self, one: TableReset) -> pa.Table:
         """Return the entry of an append table that ends all rows before it."""
         values = {OP: RESET, EPOCH: one.epoch, BINLOG: one.file, OFFSET: one.offset, ROW: STATEMENT_ROW}
@@ -77,7 +100,7 @@ class LakeShape:
 
 
 def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: LakeShape) -> pa.Table:
-    """Return all changes of a table in the inputs of a merge, in no order.
+    """Return all changes of a table in the inputs of a merge, in no order, with ``_absent`` for the columns after ``_op``.
 
     Args:
         store: holds the batches.
@@ -88,19 +111,21 @@ def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: LakeShap
         CorruptBatch: a file is missing or damaged.
         MergeError: a row does not fit into the lake table.
     """
-    parts = [shape.schema.empty_table()]
+    parts = [shape.schema.append(pa.field(ABSENT, pa.string())).empty_table()]
     for each in inputs:
         for file in each.batch.manifest.files:
             if file.table == shape.table:
                 rows = read_file(store, layout.beside(each.batch.key, file.path), file)
-                parts.append(shape.of(from_point(rows, each.floor)))
+                parts.append(
+                    shape.with_marks(from_point(rows, each.floor), each.batch.manifest.schemas[file.schema_id])
+                )
         for commit, held in each.batch.commits:
             if each.floor is not None and commit.point < each.floor:
                 continue
             for file in held.manifest.prepared_files:
                 if file.table == shape.table:
                     rows = read_file(store, layout.beside(held.key, file.path), file)
-                    parts.append(shape.of(committed(rows, [commit])))
+                    parts.append(shape.with_marks(committed(rows, [commit]), held.manifest.schemas[file.schema_id]))
     return pa.concat_tables(parts)
 
 
@@ -139,16 +164,29 @@ def last_changes(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     """
     if not rows.num_rows:
         return rows
-    codes = [_codes(rows.column(name)) for name in key]
-    kept = pc.not_equal(rows.column(OP), DELETE).to_numpy()
-    by = np.lexsort((kept, *reversed(order_of(rows)), *reversed(codes)))
-    is_last = np.append(reduce(np.logical_or, (code[by][1:] != code[by][:-1] for code in codes)), True)
+    by, is_last = in_key_order(rows, key)
     last = rows.take(pa.array(by[is_last]))
     if VALID_FROM not in rows.column_names:
         return last
     began = rows.column(VALID_FROM).cast(pa.int64()).to_numpy()[by]
     first = np.flatnonzero(np.append(True, is_last[:-1]))
     return with_column(last, VALID_FROM, pa.array(np.maximum.reduceat(began, first)))
+
+
+def in_key_order(rows: pa.Table, key: Sequence[str]) -> tuple[Numbers, NDArray[np.bool_]]:
+    """Return the numbers of rows by key and then from the oldest to the newest, and which of them is the last one of its key.
+
+    Of two changes with one order key, the one that is no delete is the later one.
+
+    Args:
+        rows: changes, at least one.
+        key: names of the key's columns.
+    """
+    codes = [_codes(rows.column(name)) for name in key]
+    kept = pc.not_equal(rows.column(OP), DELETE).to_numpy()
+    by = np.lexsort((kept, *reversed(order_of(rows)), *reversed(codes)))
+    differ = reduce(np.logical_or, (code[by][1:] != code[by][:-1] for code in codes))
+    return by, np.append(differ, True)
 
 
 def with_column(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:

@@ -62,18 +62,19 @@ _COLUMNS = {
 }
 
 
-def make_table(spark: SparkSession, lake: Lake, rows: int) -> None:
+def make_table(spark: SparkSession, lake: Lake, rows: int, files: int = 0) -> None:
     """Make the lake table by a merge of one row, and add the other rows in key order, as a snapshot does.
 
     Args:
         spark: a running Spark.
         lake: where the table is made.
         rows: number of rows; their keys are even (0, 2, 4 ...), so that new keys fit between them.
+        files: into how many files; 0 for files of half a million rows.
     """
     first = lake.batches.window_of(4, 50, SCHEMA, _changes(np.array([-2]), np.array(["c"]), 20))
     lake.merge(lake.batches.plan(50, first))
     columns = [column.name for column in lake.state(TABLE).columns]
-    frame = spark.range(0, 2 * rows, 2, max(1, rows // ROWS_PER_FILE))
+    frame = spark.range(0, 2 * rows, 2, files or max(1, rows // ROWS_PER_FILE))
     frame = frame.selectExpr(*(f"{_COLUMNS[name]} AS {quoted(name)}" for name in columns))
     frame.writeTo(lake.name(TABLE)).append()
 

@@ -26,6 +26,7 @@ from tests.harness.small_lake import SmallLake, row
 
 PEOPLE = {"country": TEXT, "id": INT, "name": TEXT, "raw": SourceType("bytes")}
 KEY = ("country", "id")
+GTIDS = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
 class Source:
@@ -360,6 +361,39 @@ def test_a_new_epoch_ends_the_history(source):
         ObjectCursorStore(source.store).swap(None, replace(drain, consumer=consumer, position=at(104)))
     found = versions(source)
     assert (shown(found), found.complete_from) == ([("u", 50, "new", None)], Point(2, 1, 4))
+    assert found.why == "epoch 2 of the source begins there (failover)"
+
+
+def failed_over(source, gtids, last):
+    """Move the source to another server, whose binlog begins with what follows these GTIDs; its epoch has one window."""
+    ends = {"gtid_set": f"{GTIDS}:1-10", "gtids_known": True}
+    start = BinlogCheckpoint(IDENTITY, at(4), time(204), gtids, True, None)
+    drain = Cursor("shop", DRAIN, 0, 1, IDENTITY, at(source.stop), **ends).with_new_epoch(
+        start, "failover", at=START_TIME, by="x", why="y"
+    )
+    source.batches.window(4, 104, {source.schema: [change("u", 50, last)]}, epoch=2)
+    source.lake.make("people", [row("de", 1, last, 50) | {"_epoch": 2}], marker=Marker(merged_to=Point(2, 1, 104)))
+    for consumer in (DRAIN, LAKE):
+        ObjectCursorStore(source.store).swap(None, replace(drain, consumer=consumer, position=at(104)))
+
+
+def test_versions_continue_over_a_failover_that_repeats_no_change(source):
+    """By GTIDs the new epoch begins where the last one ended; the epoch comes first in the order, whatever the offsets are."""
+    failed_over(source, f"{GTIDS}:1-10", "third")
+    found = versions(source)
+    assert shown(found) == [("u", 50, "third", ["name"]), *ALL]
+    assert (found.complete_from, found.why) == (Point(1, 1, 4), "earlier batches are not stored")
+    source.remove_first_window()
+    found = versions(source)
+    assert shown(found)[:2] == [("u", 50, "third", ["name"]), ("u", 220, "Gil", ["name"])]
+    assert found.complete_from == Point(1, 1, 104)
+
+
+def test_versions_end_at_a_failover_that_repeats_changes(source):
+    """The new epoch begins before the end of the last one: its first changes would be shown twice."""
+    failed_over(source, f"{GTIDS}:1-9", "second")
+    found = versions(source)
+    assert (shown(found), found.complete_from) == ([("u", 50, "second", None)], Point(2, 1, 4))
     assert found.why == "epoch 2 of the source begins there (failover)"
 
 

@@ -131,3 +131,42 @@ def test_a_fresh_reader_needs_the_store_and_no_cut(source):
         pytest.raises(ConfigError, match="opened without the source's store"),
     ):
         lake.table("shop.people", fresh=True)
+
+
+def lacking(op, offset, country, number, **values):
+    """A change that has its key and some values."""
+    absent = frozenset({"name", "raw"} - values.keys())
+    return Row(op, offset, {"country": country, "id": number, **values}, absent=absent)
+
+
+def test_columns_that_changes_lack_are_those_of_the_changes_before_and_of_the_lake(source):
+    """The last value of each column counts; a NULL that was assigned stays NULL."""
+    source.drained(
+        lacking("u", 10, "de", 1, name="Eve"),
+        lacking("u", 20, "de", 1, raw=b"new"),
+        lacking("u", 30, "fr", 1, name=None),
+        lacking("d", 40, "de", 2),
+        change("c", 50, "de", 2, "again"),
+        lacking("u", 60, "de", 2, raw=b"more"),
+    )
+    with source.opened() as lake:
+        reader = lake.table("shop.people", fresh=True)
+        found = [(one["country"], one["id"], one["name"], one["raw"]) for one in reader.scan().read_all().to_pylist()]
+    assert found == [("de", 1, "Eve", b"new"), ("de", 2, "again", b"more"), ("fr", 1, None, b"\x00\xff")]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (lacking("u", 10, "at", 9, name="no row"),),
+        (lacking("d", 10, "de", 2), lacking("u", 20, "de", 2, name="the row got this key")),
+        (lacking("c", 10, "at", 9, name="with a default"),),
+        (replace(change("u", 10, "de", 1, "Eve"), unknown=frozenset({"raw"})), lacking("u", 20, "de", 1, name="Eva")),
+    ],
+    ids=["no row", "a row that moved", "an insert", "a value that the binlog does not contain"],
+)
+def test_columns_that_nothing_tells_are_refused(source, changes):
+    """The source has them, or a row with another key, and the merge asks for them."""
+    source.drained(*changes)
+    with source.opened() as lake, pytest.raises(MergeError, match="a row has no value of column raw"):
+        lake.table("shop.people", fresh=True)

@@ -1,0 +1,1 @@
+"""Readers that ``./dev bench read`` compares, and the lake that they read."""
