@@ -1,4 +1,4 @@
-"""Spark settings for small merges, without generated code and adaptive query execution."""
+"""Spark settings for small merges, without whole-stage code generation and adaptive query execution."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from spark_jobs.changes.frames import ONE_TASK_ROWS
 SMALL_TABLE = 1_000_000
 """Most rows of a table for which these settings are used."""
 
-_SETTINGS = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    # Else single expressions are generated, and Java compiles them anew for each table.
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # The text of each plan, which Spark makes even without its pages: this one takes the least time.
-    "spark.sql.ui.explainMode": "simple",
-}
+_SETTINGS = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
 
 
 def small_merge_settings(changes: int, records: int | None, configured: Mapping[str, str]) -> dict[str, str]:

@@ -7,17 +7,12 @@ import pytest
 from spark_jobs.changes.frames import ONE_TASK_ROWS
 from spark_jobs.merging.small_merge import SMALL_TABLE, small_merge_settings
 
-ADAPTIVE = "spark.sql.adaptive.enabled"
-OTHERS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.ui.explainMode": "simple",
-}
+ADAPTIVE, CODE = "spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage"
 
 
 def test_a_small_merge_turns_off_adaptive_execution_and_code_generation():
-    """All settings are off."""
-    assert small_merge_settings(ONE_TASK_ROWS, SMALL_TABLE, {}) == {ADAPTIVE: "false", **OTHERS}
+    """Both settings are off."""
+    assert small_merge_settings(ONE_TASK_ROWS, SMALL_TABLE, {}) == {ADAPTIVE: "false", CODE: "false"}
 
 
 @pytest.mark.parametrize(("changes", "records"), [(ONE_TASK_ROWS + 1, 0), (1, SMALL_TABLE + 1), (1, None)])
@@ -28,4 +23,4 @@ def test_a_large_merge_keeps_sparks_defaults(changes, records):
 
 def test_settings_of_the_source_file_are_kept():
     """They override those of small merges."""
-    assert small_merge_settings(1, 1, {ADAPTIVE: "true"}) == OTHERS
+    assert small_merge_settings(1, 1, {ADAPTIVE: "true"}) == {CODE: "false"}
