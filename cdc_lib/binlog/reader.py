@@ -125,9 +125,11 @@ class WindowReader:
                 if rest.shape[0] < self._progress.state[packets.NEEDED]:
                     continue
                 data, begin, fill = rest, 0, rest.shape[0]
+            # The scan joins the packets of a long event in place: the archive gets them as they were received.
+            received = data[begin:fill].copy() if self._sinks.raw is not None else None
             at = self._scan(data, begin, fill)
-            if self._sinks.raw is not None:
-                self._sinks.raw(data[begin:at].data)
+            if self._sinks.raw is not None and received is not None:
+                self._sinks.raw(received[: at - begin].data)
             if self._sinks.received is not None:
                 self._sinks.received(at - begin)
             rest = data[at:fill].copy()

@@ -115,6 +115,8 @@ def show(report: BatchReport) -> None:
     for one in report.windows:
         if one.skipped:
             say(f"{one.window} is not comparable: {one.skipped}", style="yellow")
+        if one.archived:
+            say(f"{one.window} was decoded from its raw archive, not from the server: {one.archived}")
         if one.differences:
             _show_differences(one)
     _show_left_out(report)

@@ -78,6 +78,7 @@ class WindowCheck:
         start: position of its first byte.
         stop: position of the first byte after it.
         skipped: why the window was not compared; empty if it was.
+        archived: why the raw archive was decoded instead of the server's binlog; empty if the server gave the window.
         equal: changes that are equal in each column that can be compared.
         differing: changes that differ, or that one side lacks.
         uncomparable: changes of which nothing can be compared.
@@ -90,6 +91,7 @@ class WindowCheck:
     start: Position
     stop: Position
     skipped: str = ""
+    archived: str = ""
     equal: int = 0
     differing: int = 0
     uncomparable: int = 0

@@ -37,6 +37,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
 from cdc_lib.mysql.binlog_stream import random_replica_id
 from cdc_lib.mysql.connection import connect, translated
+from cdc_lib.mysql.replayed_session import Replay, ReplayedSession
 
 LAST_OFFSET = 2**32 - 1
 """It asks for positions in four bytes."""
@@ -62,22 +63,30 @@ def decoder_name() -> str:
 
 
 def decode(
-    server: ServerConfig, credentials: Credentials, window: Window, unread: Collection[TableName] = ()
+    server: ServerConfig,
+    credentials: Credentials,
+    window: Window,
+    unread: Collection[TableName] = (),
+    replay: Replay | None = None,
 ) -> Iterator[DecodedEvent]:
     """Yield the events of a window, in their order.
 
     Args:
-        server: which has the window's binlog files.
+        server: which has the window's binlog files; not asked with an archive.
         credentials: for the log-in.
         window: to read.
         unread: tables whose definitions it cannot parse. It leaves out all tables of these names, in any database.
+        replay: archive of the window, read instead of the server.
 
     Raises:
         SourceError: the connection broke, or the server refuses.
+        CorruptBatch: the archive is damaged.
     """
     ignored = sorted({table.pair[1] for table in unread})
 
     def logged_in(**options: Any) -> Any:
+        if replay is not None:
+            return ReplayedSession(replay)
         session = connect(server, credentials)
         session.cursorclass = options.get("cursorclass", session.cursorclass)
         return session

@@ -16,10 +16,10 @@ from cdc_lib.store.batch_checks import change_daily_checks, daily_checks
 from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.windows import stored_windows
-from cdc_lib.verify.batches.run import BatchVerification, Choice, unreachable
+from cdc_lib.verify.batches.run import BatchVerification, Choice, is_replayable, unreachable
 
 LOOKED_AT = 200
-"""Windows whose manifests are read at most to find some that the server can give again."""
+"""Windows whose manifests are read at most to find some that can be decoded again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,15 @@ class DailyVerification:
         return verification.run(Choice(last=None, windows=windows), self._keep)
 
     def _comparable(self, keys: dict[str, str], known: DailyChecks | None, day: date) -> Iterator[str]:
-        """Yield windows that were not compared yet and that the server can give again, at random."""
+        """Yield windows that were not compared yet and that the server or their raw archive can give again, at random."""
         verification = self.verification
         facts = facts_of(verification.config.server, verification.credentials)
         for name in shuffled(sorted(keys), known, verification.config.source, day)[:LOOKED_AT]:
             manifest = load_manifest(verification.store, keys[name])
-            if manifest.window is not None and not unreachable(manifest, manifest.window, facts):
+            window = manifest.window
+            if window is None:
+                continue
+            if is_replayable(manifest, window) or not unreachable(manifest, window, facts):
                 yield name
 
     def _keep(self, check: WindowCheck) -> None:

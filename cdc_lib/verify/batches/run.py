@@ -1,9 +1,10 @@
-"""Decodes drained windows of a source a second time, from the server, and compares them with their batches."""
+"""Decodes drained windows of a source a second time, from the server or their raw archive, and compares them with their batches."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -18,11 +19,14 @@ from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
+from cdc_lib.mysql.replayed_session import Replay
 from cdc_lib.mysql.second_decoder import LAST_OFFSET, decode, decoder_name
 from cdc_lib.mysql.server_facts import ServerFacts, facts_of
 from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.store import layout
 from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import load_manifest
+from cdc_lib.store.raw_archive import ArchivedStream, read_facts
 from cdc_lib.store.windows import stored_windows
 from cdc_lib.verify.batches.cells import table_unreadable
 from cdc_lib.verify.batches.compare import WindowComparison
@@ -108,13 +112,15 @@ class BatchVerification:
         if window is None:
             raise AssertionError(manifest.id)
         check = WindowCheck(window.id, window.start, window.stop)
-        if why := unreachable(manifest, window, facts):
-            return replace(check, skipped=why)
+        check = replace(check, archived=unreachable(manifest, window, facts))
+        if check.archived and not is_replayable(manifest, window):
+            return replace(check, archived="", skipped=check.archived)
         began = time.monotonic()
         unread = {schema.name: why for schema in manifest.schemas.values() if (why := table_unreadable(schema.columns))}
         comparison = self._comparison(manifest, drain, choice, unread)
-        for event in decode(self.config.server, self.credentials, window, unread):
-            comparison.take(event)
+        with self._replay(manifest, window) if check.archived else nullcontext() as replay:
+            for event in decode(self.config.server, self.credentials, window, unread, replay):
+                comparison.take(event)
         if comparison.failed:
             return replace(check, skipped=comparison.failed, seconds=time.monotonic() - began)
         comparison.finish()
@@ -127,6 +133,15 @@ class BatchVerification:
             differences=tuple(comparison.differences),
             not_comparable=comparison.not_comparable,
         )
+
+    @contextmanager
+    def _replay(self, manifest: Manifest, window: Window) -> Iterator[Replay]:
+        """Open the raw archive of a window."""
+        if manifest.raw is None:
+            raise AssertionError(manifest.id)
+        key = layout.manifest_key(window)
+        with ArchivedStream(self.store, key, manifest.raw) as stream:
+            yield Replay(stream, read_facts(self.store, key, manifest.raw))
 
     def _comparison(
         self, manifest: Manifest, drain: Cursor, choice: Choice, unread: dict[TableName, str]
@@ -168,6 +183,11 @@ def unreachable(manifest: Manifest, window: Window, facts: ServerFacts) -> str:
     if window.start.offset > LAST_OFFSET:
         return "it starts beyond 4 GiB of its binlog file, where mysql-replication cannot start"
     return ""
+
+
+def is_replayable(manifest: Manifest, window: Window) -> bool:
+    """Return whether the store has the window's raw events, and the second decoder can read them. Pure."""
+    return manifest.raw is not None and window.start.offset <= LAST_OFFSET
 
 
 def _quarantined(manifest: Manifest, drain: Cursor) -> dict[TableName, str]:

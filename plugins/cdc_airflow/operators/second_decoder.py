@@ -34,6 +34,8 @@ class DecodeAgainOperator(CdcOperator):
             if one.skipped:
                 self.log.warning("%s is not comparable: %s", one.window, one.skipped)
                 continue
+            if one.archived:
+                self.log.info("%s was decoded from its raw archive, not from the server: %s", one.window, one.archived)
             self.log.info(
                 "%s: %d changes equal, %d differ, %d not comparable",
                 one.window,

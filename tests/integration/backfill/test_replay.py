@@ -77,11 +77,16 @@ STATEMENTS = (
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
 def test_raw_events_decode_to_the_bytes_that_were_drained(any_server, database, tmp_path, metadata):
-    """Over an ALTER, the end of a file and compressed transactions, when the server has purged its binlog; also without names in it."""
+    """Over an ALTER, the end of a file, an event of several packets and compressed transactions, when the server has purged its binlog; also without names in it."""
     with row_metadata(any_server, metadata):
         shop = Shop(any_server, database, tmp_path, raw_archive=True)
         for statements in STATEMENTS:
             shop.round(*statements)
+        # An event of several packets: from 16 MiB on.
+        shop.round(
+            "CREATE TABLE big (id INT PRIMARY KEY, v LONGBLOB, w LONGBLOB)",
+            "INSERT INTO big VALUES (1, REPEAT('x', 9000000), REPEAT('y', 9000000)), (2, 'a', 'b')",
+        )
         _compressed(any_server, database, "UPDATE t SET n = n + 1")
         shop.round()
         _purge(any_server)

@@ -12,6 +12,7 @@ import pytest
 from cdc_lib.cli.batch_check import show
 from cdc_lib.cli.output import plain
 from cdc_lib.config.server import TlsConfig
+from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.backfill import Period
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.status.daily_checks import daily_findings
@@ -154,6 +155,37 @@ def test_a_purged_binlog_is_not_comparable(mysql_server, mysql_database, tmp_pat
     capture.server.execute(f"PURGE BINARY LOGS TO '{capture.head().file}'")
     (window,) = verify(capture).windows
     assert (window.skipped, window.changes) == ("binlog purged", 0)
+
+
+def test_a_purged_window_is_decoded_from_its_raw_archive(any_server, database, tmp_path, capsys):
+    """All types, packets beyond 16 MiB and more than one binlog file; a falsified batch is found, and the report says what was read."""
+    capture = Capture(any_server, database, tmp_path, start="latest", raw_archive=True)
+    create_tables(capture)
+    capture.execute("CREATE TABLE big (id INT PRIMARY KEY, v LONGBLOB, w LONGBLOB)")
+
+    def work():
+        insert_all_types(capture)
+        any_server.execute("FLUSH BINARY LOGS")
+        capture.execute("INSERT INTO big VALUES (1, REPEAT('x', 9000000), REPEAT('y', 9000000))")
+
+    drain(capture, work)
+    (direct,) = verify(capture).windows
+    capture.execute("FLUSH BINARY LOGS")
+    any_server.execute(f"PURGE BINARY LOGS TO '{capture.head().file}'")
+    report = verify(capture)
+    (window,) = report.windows
+    assert (direct.archived, window.archived, window.skipped) == ("", "binlog purged", "")
+    assert (window.equal, window.changes) == (16, 16) == (direct.equal, direct.changes), window.differences
+    show(report)
+    assert "was decoded from its raw archive, not from the server: binlog purged" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    falsified(capture, next(key for key in capture.visible() if ".t/" in key and key.endswith(".parquet")))
+    assert verify(capture).windows[0].differing
+    raw = next(key for key in capture.visible() if "/raw/" in key and key.endswith(".zst"))
+    capture.store.delete([raw])
+    with pytest.raises(CorruptBatch):
+        verify(capture)
 
 
 def test_rows_of_xa_transactions_are_not_comparable(capture):
