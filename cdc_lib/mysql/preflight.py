@@ -35,10 +35,6 @@ def judge(facts: ServerFacts) -> Iterator[Finding]:
     else:
         yield Finding("error", f"binlog_format is {written or 'unknown'}", f"{persist} binlog_format = 'ROW';")
     yield _metadata(facts, persist)
-    if facts.variables.get("encrypt_binlog", "OFF").upper() in ("ON", "1"):
-        yield Finding(
-            "error", "encrypt_binlog is ON: encrypted binlogs are not read", "Restart it with encrypt_binlog=OFF."
-        )
     yield from _row_image(facts, persist)
     yield from _gtids(facts)
     yield from _replicated(facts)

@@ -24,7 +24,7 @@ from cdc_lib.mysql.unsupported import refuse_unreadable
 _VARIABLES = (
     "version", "server_uuid", "server_id", "gtid_domain_id", "log_bin", "binlog_format", "binlog_row_image",
     "binlog_row_metadata", "binlog_checksum", "gtid_mode", "binlog_expire_logs_seconds", "expire_logs_days",
-    "binlog_row_value_options", "lower_case_table_names", "encrypt_binlog",
+    "binlog_row_value_options", "lower_case_table_names",
     "innodb_native_foreign_keys", "binlog_expire_logs_auto_purge", "max_binlog_total_size", "binlog_space_limit",
     "log_replica_updates", "log_slave_updates", "gtid_slave_pos", "wsrep_on", "version_comment", "basedir",
     "innodb_read_only", "aurora_version", "aurora_server_id", "binlog_storage_engine",

@@ -289,7 +289,10 @@ def walk(b, begin, fill, state, wanted_sids, starts, runs, sids, crc_tables, scr
         kind = b[h + 4]
         end_position = u32(b, h + 13)
         made_up = (
-            u16(b, h + 17) & 0x20 != 0 or kind == 27 or kind == 41 or (end_position == 0 and (kind == 15 or kind == 4))
+            u16(b, h + 17) & 0x20 != 0
+            or kind == 27
+            or kind == 41
+            or (end_position == 0 and (kind == 15 or kind == 4 or kind == 164))
         )
         if not made_up and end_position != 0 and (state[OFFSET] + length) & 0xFFFFFFFF != end_position:
             return MALFORMED, p, h, h, p

@@ -68,13 +68,14 @@ PASSED_OVER: Final = (
     37,  # VIEW_CHANGE of group replication
     HEARTBEAT_V2,
     161,  # MariaDB BINLOG_CHECKPOINT
+    START_ENCRYPTION,  # the server sends the events after it decrypted
 )
 """Types without information about rows, schemas or transaction boundaries."""
 
 LOOKED_AT: Final = (QUERY, XID, TABLE_MAP, GTID, ANONYMOUS_GTID, GTID_TAGGED, ANNOTATE_ROWS, MARIADB_GTID, *ROWS)
 """Types that the kernels handle; they pass only unusual ones to Python."""
 
-NEVER_IGNORED: Final = (INCIDENT, START_ENCRYPTION)
+NEVER_IGNORED: Final = (INCIDENT,)
 """Types that stop the window even if flagged as ignorable: they are never harmless."""
 
 _NOT_INSIDE: Final = (
@@ -139,7 +140,6 @@ NAMES: Final[dict[int, str]] = {
 
 HINTS: Final[dict[int, str]] = {
     26: "The server lost events here.",
-    164: "Binlog encryption of MariaDB is not read: set encrypt_binlog=OFF.",
     **dict.fromkeys((1, 6, 7, 8, 10, 12), "A server older than 5.0 wrote this file."),
 }
 

@@ -551,9 +551,15 @@ def scan(b, begin, fill, state, ids, slots, kinds, sids, records, crc_tables, sc
         # The format description has the algorithm; its checksum is verified where it is parsed.
         if state[CHECKSUM_BYTES] != 0 and kind != 15 and crc32(b, h, end, crc_tables) != u32(b, end):
             return BAD_CHECKSUM, n, p, h, end, p + wire
-        # MariaDB 11.4 leaves the position of events inside a transaction at 0; artificial events have 0 as well.
+        # MariaDB 11.4 leaves the position of events inside a transaction at 0; artificial events have 0 as well. Those are
+        # ROTATE, FORMAT_DESCRIPTION and START_ENCRYPTION.
         end_position = u32(b, h + 13)
-        in_file = flags & 0x20 == 0 and kind != 27 and kind != 41 and (end_position != 0 or (kind != 15 and kind != 4))
+        in_file = (
+            flags & 0x20 == 0
+            and kind != 27
+            and kind != 41
+            and (end_position != 0 or (kind != 15 and kind != 4 and kind != 164))
+        )
         if in_file and end_position != 0 and (state[OFFSET] + length) & 0xFFFFFFFF != end_position:
             return MALFORMED, n, p, h, end, p + wire
         status = take(b, h, end, 0, state, ids, slots, kinds, sids, records, n, scratch)

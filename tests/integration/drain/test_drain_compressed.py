@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -211,15 +210,9 @@ def test_an_incompressible_payload_spans_several_packets(mysql_server, mysql_dat
     assert {row["id"]: row["v"] for row in capture.rows(manifest, "big")} == dict(enumerate(values))
 
 
-def test_preflight_takes_compression_and_refuses_encryption(mariadb):
-    """The one is read, the other is not."""
-    facts = mariadb.facts()
-    assert not [finding for finding in judge(facts) if finding.level == "error"]
-    encrypted = replace(facts, variables={**facts.variables, "encrypt_binlog": "ON"})
-    assert [finding.what for finding in judge(encrypted) if finding.level == "error"] == [
-        "encrypt_binlog is ON: encrypted binlogs are not read"
-    ]
-    assert facts.variables["encrypt_binlog"] == "OFF"
+def test_preflight_takes_compression(mariadb):
+    """It is read."""
+    assert not [finding for finding in judge(mariadb.facts()) if finding.level == "error"]
 
 
 @pytest.mark.needs("compressed transactions")
