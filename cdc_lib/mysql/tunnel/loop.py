@@ -46,7 +46,7 @@ class BackgroundLoop:
         return self._loop is not None
 
     def forget(self) -> None:
-        """Begin anew in a forked child, which has no copy of the thread.
+        """Start empty in a forked child, which has no copy of the thread.
 
         What the parent's loop holds stays referenced: collecting it would close descriptors and warn.
         """
