@@ -198,7 +198,7 @@ def test_copy_on_write_completes_many_rows_from_the_table_itself(lake, orders):
     lay_out(lake, write_mode="copy_on_write")
     rows = [Row("c", 5 + key, values(key, 0)) for key in range(210)]
     lake.merge(lake.batches.plan(304, lake.batches.window(4, 304, {orders: rows})))
-    partial = [Row("u", 305 + key, values(key, 1) | {"t": None}, absent=("t",)) for key in range(210)]
+    partial = [Row("u", 305 + key, values(key, 1) | {"t": None}, absent=frozenset({"t"})) for key in range(210)]
     lake.merge(lake.batches.plan(604, lake.batches.window(304, 604, {orders: partial})))
     assert sorted(lake.rows(orders.name, "id", "v", "t")) == [(key, 1, values(key, 0)["t"]) for key in range(210)]
 
