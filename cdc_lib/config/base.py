@@ -58,6 +58,13 @@ Duration = Annotated[timedelta, BeforeValidator(duration), PlainSerializer(_from
 """``500ms``, ``60s``, ``90m``, ``36h``, ``7d``."""
 
 
+def a_second_at_least(value: timedelta) -> timedelta:
+    """Refuse less than a second: the driver takes whole seconds, and a keepalive would be sent all the time."""
+    if value < timedelta(seconds=1):
+        raise ValueError("must be 1s or longer")
+    return value
+
+
 def at_most(limit: timedelta) -> AfterValidator:
     """Return a validator for a maximum duration."""
 

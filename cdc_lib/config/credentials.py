@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cdc_lib.config.server import ServerConfig
 from cdc_lib.config.source import SourceConfig
@@ -59,14 +59,14 @@ class StoreKeys:
     secret_key: str = field(repr=False)
 
 
-def credentials_from_environment(server: ServerConfig, environ: Mapping[str, str] = os.environ) -> Credentials:
+def login_from_environment(server: ServerConfig, environ: Mapping[str, str] = os.environ) -> Credentials:
     """Take the password from the variable that ``password_env`` names; with ``rds_iam`` each connection makes its own.
 
     Raises:
         ConfigError: it is not set, or the file names only an Airflow connection.
     """
     if server.rds_iam is not None and server.user is not None:
-        return Credentials(server.user, "", hop=hop_login_from_environment(server, environ))
+        return Credentials(server.user, "")
     if server.password_env is None or server.user is None:
         missing = "password_env" if server.password_env is None else "user"
         raise ConfigError(
@@ -74,8 +74,17 @@ def credentials_from_environment(server: ServerConfig, environ: Mapping[str, str
             hint=f"Add server.{missing} to the source file to use it outside Airflow.",
             connection=server.connection,
         )
-    password = _required(environ, server.password_env, "the password of the source's user")
-    return Credentials(server.user, password, hop=hop_login_from_environment(server, environ))
+    return Credentials(server.user, _required(environ, server.password_env, "the password of the source's user"))
+
+
+def credentials_from_environment(server: ServerConfig, environ: Mapping[str, str] = os.environ) -> Credentials:
+    """Take the log-ins at the source and at the hop on the way from the environment.
+
+    Raises:
+        ConfigError: a variable is not set, or the file names only an Airflow connection.
+    """
+    login = login_from_environment(server, environ)
+    return replace(login, hop=hop_login_from_environment(server, environ))
 
 
 def hop_login_from_environment(server: ServerConfig, environ: Mapping[str, str] = os.environ) -> HopLogin:

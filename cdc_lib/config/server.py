@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from cdc_lib.config.base import Duration, Section, VariableName, at_most
+from cdc_lib.config.base import Duration, Section, VariableName, a_second_at_least, at_most
 from cdc_lib.config.tunnel import SocksConfig, SshConfig
 
 
@@ -49,13 +49,6 @@ class Address(Section):
     port: int = Field(default=3306, ge=1, le=65535, description="1 to 65535")
 
 
-def _a_second_at_least(value: timedelta) -> timedelta:
-    """Refuse less than a second: the driver takes whole seconds."""
-    if value < timedelta(seconds=1):
-        raise ValueError("must be 1s or longer")
-    return value
-
-
 class ServerConfig(Section):
     """Address and login.
 
@@ -85,7 +78,7 @@ class ServerConfig(Section):
     server_id: int | None = Field(
         default=None, ge=1, le=2**32 - 1, description="1 to 4294967295, unlike any other replica's; derived when null"
     )
-    connect_timeout: Annotated[Duration, AfterValidator(_a_second_at_least), at_most(timedelta(hours=1))] = Field(
+    connect_timeout: Annotated[Duration, AfterValidator(a_second_at_least), at_most(timedelta(hours=1))] = Field(
         default=timedelta(seconds=10), description="a duration such as 10s, 1s to 1h"
     )
 

@@ -8,16 +8,9 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from cdc_lib.config.base import Duration, Section, VariableName, at_most
+from cdc_lib.config.base import Duration, Section, VariableName, a_second_at_least, at_most
 
 _FINGERPRINT = r"^SHA256:[A-Za-z0-9+/]{43}$"
-
-
-def _a_second_at_least(value: timedelta) -> timedelta:
-    """Refuse a keepalive that would be sent all the time."""
-    if value < timedelta(seconds=1):
-        raise ValueError("must be 1s or longer")
-    return value
 
 
 class SshConfig(Section):
@@ -56,7 +49,7 @@ class SshConfig(Section):
     host_key: str | None = Field(
         default=None, pattern=_FINGERPRINT, description="fingerprint of the only accepted host key, SHA256:..."
     )
-    keepalive: Annotated[Duration, AfterValidator(_a_second_at_least), at_most(timedelta(hours=1))] = Field(
+    keepalive: Annotated[Duration, AfterValidator(a_second_at_least), at_most(timedelta(hours=1))] = Field(
         default=timedelta(seconds=15),
         description="a duration such as 15s, 1s to 1h: after three unanswered messages the connection counts as broken",
     )

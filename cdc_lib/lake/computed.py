@@ -116,14 +116,8 @@ def _renamed(expression: str, new: Mapping[str, str]) -> str:
     return parsed.sql(dialect="spark")
 
 
-def _same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether the columns are the same, whatever the spaces and the case of names in their expressions."""
-    return {name.lower(): _plain(text) for name, text in one.items()} == {
-        name.lower(): _plain(text) for name, text in other.items()
-    }
-
-
 def _plain(expression: str) -> str:
+    """Return an expression without what does not matter: spaces, comments, and the case of names."""
     parsed = sqlglot.parse_one(expression, dialect="spark")
     for one in parsed.find_all(exp.Column):
         one.set("this", exp.to_identifier(one.name.lower(), quoted=True))
@@ -157,12 +151,12 @@ def refuse_other(state: LakeTable, computed: Mapping[str, str], lake_table: str)
     Raises:
         IncompatibleSchema: they differ, and older rows would keep the old values.
     """
-    if _same(state.computed, computed):
-        return
     old, new = ({name.lower(): text for name, text in each.items()} for each in (state.computed, computed))
-    name = min(
-        one for one in {*old, *new} if one not in old or one not in new or not _same({one: old[one]}, {one: new[one]})
-    )
+    plain_old, plain_new = ({name: _plain(text) for name, text in each.items()} for each in (old, new))
+    other = [name for name in {*old, *new} if plain_old.get(name) != plain_new.get(name)]
+    if not other:
+        return
+    name = min(other)
     replaced = "Take a new snapshot of this table (cdc snapshot)" if state.mode == "mirror" else _DROP
     raise IncompatibleSchema(
         f"the computed column {name} is {_shown(old.get(name))} in the lake and {_shown(new.get(name))} in the source file: rows "

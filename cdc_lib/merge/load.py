@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.catch_up import caught_up
-from cdc_lib.merge.chunks import reading_order
+from cdc_lib.merge.chunks import chunk_of, reading_order
 from cdc_lib.merge.manifests import is_of_its_epoch, load_batches, with_commits
 from cdc_lib.merge.plan import StoredBatch, replayed_windows, tables_of
 from cdc_lib.merge.quarantined import without_quarantined
@@ -42,7 +42,7 @@ def load_plan(store: ObjectStore, plan: MergePlan) -> list[StoredBatch]:
 def _in_reading_order(batches: list[StoredBatch]) -> list[StoredBatch]:
     """Sort the chunks of divided snapshots, so that a later schema of their table comes after an earlier one."""
     chunks = [batch for batch in batches if batch.manifest.chunk is not None]
-    if all(batch.manifest.chunk.range_count == 1 for batch in chunks if batch.manifest.chunk is not None):
+    if all(chunk_of(batch.manifest).range_count == 1 for batch in chunks):
         return batches
     ordered = sorted(chunks, key=lambda batch: reading_order(batch.manifest))
     return [*ordered, *(batch for batch in batches if batch.manifest.chunk is None)]

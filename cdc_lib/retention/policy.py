@@ -73,8 +73,8 @@ def laggards(windows: Sequence[StoredWindow], cursors: Iterable[Cursor], older_t
 def snapshot_floor(cursors: Sequence[Cursor], watermark: Callable[[SnapshotTask, int], Point | None]) -> Point | None:
     """Return the point from which on snapshots may still need windows; None if none does.
 
-    Watermarks of one snapshot grow: its first unmerged chunk has the least one; a divided snapshot counts from its request. If that chunk is not stored yet, it is
-    unknown, and all windows are kept: the least point is returned.
+    Watermarks of one snapshot grow: its first unmerged chunk has the least one; a divided snapshot counts from its request. If
+    that chunk is not stored yet, it is unknown, and all windows are kept: the least point is returned.
     """
     named = {cursor.consumer: cursor for cursor in cursors}
     drain, lake = named.get(DRAIN), named.get(LAKE)

@@ -38,16 +38,14 @@ def select_chunk(
     text = select_all(schema)
     part_condition = of_part(schema, part)
     if upper is None:
-        chosen = [condition for condition in (part_condition, of_range(schema, keys)) if condition]
-        return f"{text} WHERE {' AND '.join(chosen)}" if chosen else text
+        return f"{text}{_where(part_condition, of_range(schema, keys))}"
     conditions = [up_to(schema, upper), *([part_condition] if part_condition else [])]
     begin = after if after is not None else keys.after if keys is not None else None
     if begin is not None:  # the last key of a range is not asked for: the upper one does not lie after it
         conditions.append(after_key(schema, begin))
     order = ", ".join(quoted(name) for name in schema.primary_key)
     where = " AND ".join(f"({condition})" for condition in conditions)
-    forced = index if index == "PRIMARY" else quoted(index)
-    return f"{text} FORCE INDEX ({forced}) WHERE {where} ORDER BY {order} LIMIT {rows}"
+    return f"{text} FORCE INDEX ({index_name(index)}) WHERE {where} ORDER BY {order} LIMIT {rows}"
 
 
 def select_all(schema: TableSchema) -> str:
@@ -123,11 +121,10 @@ def select_upper(
         keys: the range of a divided snapshot; None for all.
         index: name of the key, to be used in any case; empty to let the server choose.
     """
-    chosen = [condition for condition in (of_part(schema, part), of_range(schema, keys)) if condition]
-    where = f" WHERE {' AND '.join(chosen)}" if chosen else ""
+    where = _where(of_part(schema, part), of_range(schema, keys))
     columns = ", ".join(quoted(name) for name in schema.primary_key)
     order = ", ".join(f"{quoted(name)} DESC" for name in schema.primary_key)
-    forced = f" FORCE INDEX ({index if index == 'PRIMARY' else quoted(index)})" if index else ""
+    forced = f" FORCE INDEX ({index_name(index)})" if index else ""
     table = f"{quoted(schema.database)}.{quoted(schema.table)}{forced}"
     return f"SELECT {columns} FROM {table}{where} ORDER BY {order} LIMIT 1"  # noqa: S608 - names are quoted
 
@@ -168,6 +165,17 @@ def key_text_sql(schema: TableSchema) -> list[str]:
         f"LOWER(HEX({quoted(name)}))" if by_name[name].kind in ("bytes", "string") else f"CAST({quoted(name)} AS CHAR)"
         for name in schema.primary_key
     ]
+
+
+def index_name(index: str) -> str:
+    """Return the name of an index as statements have it."""
+    return index if index == "PRIMARY" else quoted(index)
+
+
+def _where(*conditions: str) -> str:
+    """Return the WHERE of the conditions that are not empty; empty without one."""
+    chosen = " AND ".join(filter(None, conditions))
+    return f" WHERE {chosen}" if chosen else ""
 
 
 def _selected(column: Column) -> str:

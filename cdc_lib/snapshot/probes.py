@@ -80,7 +80,7 @@ def _bytes(low: bytes, high: bytes) -> list[str]:
 
 
 def _texts(low: str, high: str, *, wide: bool) -> list[str]:
-    """Return texts that begin as both do, whatever the case, and then have one letter more."""
+    """Return texts that begin as both do in either case, and then have one letter more."""
     pairs = enumerate(zip(low, high, strict=False))
     same = next((i for i, (a, b) in pairs if a.casefold() != b.casefold()), min(len(low), len(high)))
     letters = {*_LETTERS, *low[same : same + 1], *high[same : same + 1]}

@@ -5,7 +5,7 @@ the server returns the first key from each on, and estimates how many rows lie b
 cut again, until all are small. So any key works whose values the server can compare: numbers, times, bytes, texts in any
 collation, and several columns.
 
-Law: the ranges tile all keys, whatever was guessed and estimated. A bound is the end of one range and the beginning of the next.
+Law: the ranges tile all keys, also where guesses and estimates are bad. A bound is the end of one range and the beginning of the next.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class KeySpace:
         self._connection = connection
         self._schema = schema
         self._types = [next(c.type for c in schema.columns if c.name == name) for name in schema.primary_key]
-        name, key = f"{quoted(schema.database)}.{quoted(schema.table)}", index if index == "PRIMARY" else quoted(index)
+        name, key = f"{quoted(schema.database)}.{quoted(schema.table)}", chunks.index_name(index)
         self._table, self._estimated = f"{name} FORCE INDEX ({key})", f"{name} USE INDEX ({key})"
         self._order = ", ".join(quoted(name) for name in schema.primary_key)
         self._backward = ", ".join(f"{quoted(name)} DESC" for name in schema.primary_key)

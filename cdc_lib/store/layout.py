@@ -21,7 +21,8 @@
     <source>/schemas/<epoch>/tables/<database.table>/<file>.<offset>-<kind>.json
     <source>/schemas/<epoch>/databases/<database>/<file>.<offset>-<kind>.json
 
-Epochs and chunks have six digits, the ranges of a divided snapshot three before them (``002-000007``), so that a listing is in the order of the stream.
+Epochs and chunks have six digits, the ranges of a divided snapshot three before them (``002-000007``), so that a listing is in
+the order of the stream.
 """
 
 from __future__ import annotations

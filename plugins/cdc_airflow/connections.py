@@ -23,10 +23,9 @@ from cdc_lib.config import (
     SourceConfig,
     SshConfig,
     StoreConfig,
-    credentials_from_environment,
     load_source,
 )
-from cdc_lib.config.credentials import StoreKeys, hop_login_from_environment
+from cdc_lib.config.credentials import StoreKeys, hop_login_from_environment, login_from_environment
 from cdc_lib.config.explain import explain
 from cdc_lib.config.server import ServerConfig, TlsConfig
 from cdc_lib.config.tables import TablesConfig
@@ -146,7 +145,7 @@ def credentials_of(server: ServerConfig) -> Credentials:
     """
     hop = hop_login_of(server)
     if server.connection is None:
-        found = credentials_from_environment(server.model_copy(update={"ssh": None, "socks": None}))
+        found = login_from_environment(server)
         mask_secret(found.password)
         return replace(found, hop=hop)
     return replace(log_in(_connection(server.connection), server.user), hop=hop)

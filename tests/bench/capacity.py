@@ -43,7 +43,7 @@ def capacity(drain: Document, merges: Document) -> list[str]:
 
 Computed from the figures of `{drain["command"]}` and `{merges["command"]}`; no such day was run. The workloads are those of the drain. A merge
 costs the difference between one of {MORE * changes:,} changes and one of {changes:,}: {costs}, in a table of 12
-columns. What each merge costs whatever it has is left out, and so are compactions.
+columns. The fixed cost of each merge is left out, and so are compactions.
 
 | | changes a day | drain CPU h | {columns} | cores in all |
 |---|--:|--:|{"--:|" * len(further)}--:|

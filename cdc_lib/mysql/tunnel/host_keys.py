@@ -19,7 +19,7 @@ class HostKeyCheck(SSHClient):
 
     Attributes:
         seen: kind and fingerprint of the key; empty if the file has it.
-        failure: why the connection ended; empty while it stands.
+        failure: why the connection ended; empty while it works.
     """
 
     def __init__(self, ssh: SshConfig) -> None:

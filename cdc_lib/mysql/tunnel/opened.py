@@ -12,7 +12,7 @@ class Breakable(Protocol):
 
     @property
     def failure(self) -> str:
-        """Why it broke; empty while it stands."""
+        """Why it broke; empty while it works."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class Tunnel:
 
     @property
     def failure(self) -> str:
-        """Why it broke; empty while it stands."""
+        """Why it broke; empty while it works."""
         return self._broke or self._check.failure
 
     async def socket_to(self, server: tuple[str, int], seconds: float) -> socket.socket:
@@ -141,7 +141,7 @@ class _Tunnels:
         self._locks: dict[tuple[SshConfig, HopLogin], asyncio.Lock] = {}
 
     async def open(self, ssh: SshConfig, login: HopLogin, server: tuple[str, int], seconds: float) -> Opened:
-        """Open a socket through the connection of a host and log-in, which is opened if none stands."""
+        """Open a socket through the connection of a host and log-in, which is opened if there is none."""
         async with self._locks.setdefault((ssh, login), asyncio.Lock()):
             tunnel = self._open.get((ssh, login))
             if tunnel is None or tunnel.failure:

@@ -50,7 +50,7 @@ class Way:
         return ready
 
     def failure(self) -> TunnelUnavailable | None:
-        """Return the error of a hop whose connection broke; None while it stands."""
+        """Return the error of a hop whose connection broke; None while it works."""
         why = self._tunnel.failure if self._tunnel is not None else ""
         if not why:
             return None
@@ -63,7 +63,7 @@ class Way:
 
 
 def failure_on_the_way(session: object) -> TunnelUnavailable | None:
-    """Return the error of a session whose hop broke; None without a hop, or while it stands."""
+    """Return the error of a session whose hop broke; None without a hop, or while it works."""
     way = getattr(session, "way", None)
     return way.failure() if isinstance(way, Way) else None
 

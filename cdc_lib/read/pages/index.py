@@ -20,7 +20,7 @@ ReadAt = Callable[[int, int], bytes]
 
 _MAGIC_BYTES = 4
 _LOCATION = (0x16, 0x15, 0x16, 0x00)
-"""What stands before each number of a page's location, and at its end."""
+"""What precedes each number of a page's location, and at its end."""
 _CHUNK_BYTES = 300
 """About what one column of a row group takes in memory, without its pages."""
 
