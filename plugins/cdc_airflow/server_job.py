@@ -139,6 +139,7 @@ class SparkJobTrigger(BaseTrigger):
         """Look at the job every few seconds; the task itself finds out how it ended."""
         job = await sync_to_async(ServerJob, thread_sensitive=False)(self.source_file, self.job_id, self.offset)
         look = sync_to_async(job.look, thread_sensitive=False)
+        self.log.info("The triggerer waits for job %s on the Spark server.", self.job_id)
         silent_since: float | None = None
         while True:
             try:

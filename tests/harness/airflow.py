@@ -352,12 +352,16 @@ class AirflowStandalone:
         words = re.compile(rf"TaskInstance Finished: .*run_id={re.escape(run_id)},")
         self.wait(f"a process of {run_id} has ended", lambda: words.search(self.log.read_text()), seconds)
 
+    def log_lines(self, dag: str, run_id: str, task_id: str, attempt: int = 1, map_index: int = -1) -> list[str]:
+        """Return the lines that an attempt has logged so far."""
+        path = f"/dags/{dag}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}?map_index={map_index}"
+        return [_text(line) for line in self.get(path)["content"]]
+
     def task_log(self, dag: str, run_id: str, task_id: str, attempt: int = 1, map_index: int = -1) -> str:
         """Return the log of one attempt as text. A task may have ended before its log is written: its end is waited for a moment."""
-        path = f"/dags/{dag}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}?map_index={map_index}"
         deadline = time.monotonic() + LOG_SECONDS
         while True:
-            lines = [_text(line) for line in self.get(path)["content"]]
+            lines = self.log_lines(dag, run_id, task_id, attempt, map_index)
             begun, ended = lines.count("::group::Pre Execute"), lines.count("::group::Post Execute")
             is_whole = 0 < begun <= ended and lines[-1] == "::endgroup::"
             if is_whole or time.monotonic() > deadline:
