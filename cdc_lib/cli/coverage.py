@@ -55,6 +55,9 @@ def say_coverage(outcome: Status, config: SourceConfig | None) -> None:
     for left in coverages if period is not None else ():
         if left.skipped:
             say(f"{source}: {left.table} is not compared by ranges: {left.skipped}")
-    findings = coverage_findings(source, config.verify, outcome.coverage, outcome.verified, outcome.last_cut, now)
+    began = outcome.lake.began_at if outcome.lake is not None else None
+    findings = coverage_findings(
+        source, config.verify, outcome.coverage, outcome.verified, outcome.last_cut, now, since
+    )
     for finding in findings:
         say(f"{source}: {finding.what}. {finding.hint}", style="red" if finding.level == "error" else "yellow")

@@ -153,6 +153,11 @@ class Cursor:
     catching_up: tuple[HeldTable, ...] = ()
 
     @property
+    def began_at(self) -> datetime | None:
+        """When its first move was, by the clock of who made it; None if that move is no longer kept."""
+        return self.moves[0].at if 0 < len(self.moves) < KEPT_MOVES else None
+
+    @property
     def checkpoint(self) -> BinlogCheckpoint:
         """The cursor's position as a checkpoint."""
         made = self.file_times.get(self.position.file)

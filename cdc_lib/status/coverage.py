@@ -13,6 +13,9 @@ from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.position import Position
 from cdc_lib.model.verify import Verified
 
+YOUNG = timedelta(hours=2)
+"""Age of a source up to which it is no finding that none of its ranges was compared."""
+
 _TIME = "%Y-%m-%d %H:%M:%S"
 
 
@@ -130,8 +133,11 @@ def coverage_findings(
     verified: Iterable[Verified],
     cut: Cut | None,
     now: datetime,
+    since: datetime | None = None,
 ) -> Iterator[Finding]:
     """Yield a finding for each table with wrong rows, and one if ranges wait longer than ``verify.cover_every``.
+
+    Nothing is said of a source in its first two hours of which no range was compared: the DAG that does it comes once an hour.
 
     Args:
         source: its name.
@@ -140,6 +146,7 @@ def coverage_findings(
         verified: the last comparison of each whole table.
         cut: the last one.
         now: the time (UTC).
+        since: when the lake cursor began (UTC); None if that is long ago or unknown.
     """
     coverages = current(coverages, settings, cut)
     whole = {(one.table, one.lake_table): one for one in verified}
@@ -157,7 +164,8 @@ def coverage_findings(
     run = f"Let the DAG cdc_{source}.cover run, or `cdc verify {source} --cover` on a schedule; its log says what it could not compare."
     known = {(one.table, one.lake_table) for one in coverages}
     new = [one for one in cut.tables if one.dropped is None and settings.names(*one.table.pair)]
-    if new and not any((one.table, one.lake_table) in known for one in new):
+    is_young = since is not None and now - since < YOUNG
+    if new and not is_young and not any((one.table, one.lake_table) in known for one in new):
         yield Finding("warning", "no key range was compared with the source yet (verify.cover_every)", run)
     if late := [one for one in coverages if one.overdue(now, period)]:
         first = min(late, key=lambda one: one.oldest_at or now)

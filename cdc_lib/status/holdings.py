@@ -125,7 +125,8 @@ class Holdings:
         ]
         stopped = stopped_findings(self.stopped, self.questions)
         changed = changed_row_findings(self.source, self.after_merge, self.verified, self.cut)
-        covered = coverage_findings(self.source, self.verify, self.coverage, self.verified, self.cut, self.at)
+        since = self.lake.began_at if self.lake is not None else None
+        covered = coverage_findings(self.source, self.verify, self.coverage, self.verified, self.cut, self.at, since)
         found = [*self.missing, *stopped, *drift, *changed, *covered, *quarantine_findings(self.drain), *foreign]
         return tuple(sorted(found, key=lambda one: one.level != "error"))
 

@@ -260,7 +260,7 @@ def findings_of(
         findings.append(
             Finding("error", f"no table is captured by {patterns}", "Check tables.include, and GRANT SELECT on them.")
         )
-    drain = cursors.load(config.source, DRAIN)
+    drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
     missing = list(missing_findings(store, cursors, config.source))
     outlook = look_ahead(config, credentials, facts, drain)
     forecast = [outlook.finding] if outlook else []
@@ -274,7 +274,8 @@ def findings_of(
     changed = changed_row_findings(config.source, last_after_merge(store, config.source), verified, cut)
     twice = daily_findings(config.source, daily_checks(store, config.source))
     known = coverages(store, config.source)
-    covered = coverage_findings(config.source, config.verify, known, verified, cut, datetime.now(UTC))
+    since = lake.began_at if lake is not None else None
+    covered = coverage_findings(config.source, config.verify, known, verified, cut, datetime.now(UTC), since)
     return [
         *findings,
         *forecast,

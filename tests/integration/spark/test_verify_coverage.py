@@ -169,7 +169,7 @@ def test_a_command_compares_what_is_due_repairs_a_corrupted_row_of_the_lake_and_
     shop = Shop.on_running_spark(any_server, database, tmp_path, lake, monkeypatch)
     shop.write(verify={"wait": "0s", "cover_every": "7d"})
     shop.runs(1)
-    assert "no key range was compared with the source yet" in " ".join(shop.cdc("cdc status shop").split())
+    assert "no key range was compared" not in shop.cdc("cdc status shop")  # the source is young
     shop.sql("UPDATE {t} SET v = 'corrupt' WHERE id = 3")
     said = " ".join(shop.cdc("cdc verify shop --cover", 1).split())
     assert f"{database}.orders: row id=3 is different in v" in said

@@ -14,7 +14,7 @@ from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Verified
-from cdc_lib.status.coverage import coverage_findings, covered_rows, summary_of
+from cdc_lib.status.coverage import YOUNG, coverage_findings, covered_rows, summary_of
 
 NOW = datetime(2026, 1, 20, 12, tzinfo=UTC)
 WEEK, DAY = timedelta(days=7), timedelta(days=1)
@@ -40,8 +40,8 @@ def table(*days, table=TABLE, lake=LAKE, **changed):
     return replace(Coverage("shop", table, lake, NOW - 30 * DAY, NOW, ranges=ranges(*days)), **changed)
 
 
-def findings(*coverages, verified=(), settings=SETTINGS):
-    return list(coverage_findings("shop", settings, coverages, verified, CUT, NOW))
+def findings(*coverages, verified=(), settings=SETTINGS, since=None):
+    return list(coverage_findings("shop", settings, coverages, verified, CUT, NOW, since))
 
 
 def test_the_oldest_range_and_the_part_within_the_period_are_what_is_known():
@@ -70,6 +70,8 @@ def test_ranges_that_wait_too_long_are_a_warning_and_so_is_a_source_of_which_non
     )
     (none,) = findings()
     assert none.what == "no key range was compared with the source yet (verify.cover_every)"
+    assert findings(since=NOW - YOUNG) == [none]
+    assert findings(since=NOW - YOUNG / 2) == []
     assert findings(table(1, 8), settings=VerifyConfig()) == []
     assert findings(table(skipped="it has no key", lake=LAKE)) == []
     assert len(findings(table(1, 8), table(1, 9, table=TableName("shop", "gone")))) == 1
