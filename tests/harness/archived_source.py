@@ -15,7 +15,7 @@ from cdc_lib.store.objects.open import open_store
 from cdc_lib.store.windows import stored_windows
 from tests.harness.batches import IDENTITY, INT, START_TIME, TEXT, BatchWriter, Row, at, table
 from tests.harness.lake import lake_config
-from tests.harness.small_lake import SmallLake
+from tests.harness.small_lake import SmallLake, row
 
 PEOPLE = {"country": TEXT, "id": INT, "name": TEXT, "raw": SourceType("bytes")}
 KEY = ("country", "id")
@@ -25,9 +25,9 @@ GTIDS = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 class Source:
     """A source with a lake table, the batches that it was merged from, and both cursors at the end of the last one."""
 
-    def __init__(self, folder, **changed):
+    def __init__(self, folder, config=None, **changed):
         (folder / "catalog.db").touch()
-        self.config = lake_config(folder, **changed)
+        self.config = config or lake_config(folder, **changed)
         self.store = open_store(self.config.store)
         self.lake = SmallLake(self.config)
         self.batches = BatchWriter(self.store)
@@ -69,6 +69,14 @@ class Source:
 
 def change(op, offset, name, country="de", number=1, **more):
     return Row(op, offset, {"country": country, "id": number, "name": name, "raw": b"\x00\xff"}, **more)
+
+
+def with_every_kind(source):
+    """Give a row versions of each kind: it was read, updated, deleted, and inserted again."""
+    source.window()
+    source.chunk(50, "read")
+    source.window(change("u", 110, "updated"), change("d", 120, "updated"), change("c", 130, "new"))
+    source.merged([row("de", 1, "new", 130)], marks=[("s1", 50)])
 
 
 def time(offset):
