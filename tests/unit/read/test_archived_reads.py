@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from cdc_lib.errors import BatchesMissing, CorruptBatch
 from cdc_lib.model.position import Point
+from cdc_lib.model.schema import SourceType
 from cdc_lib.store.windows import stored_windows
 from tests.harness.archived_source import Source, change, shown, time, versions
+from tests.harness.batches import INT, TEXT, table
 from tests.harness.small_lake import row
 
 
@@ -99,7 +104,7 @@ def test_of_many_chunks_one_is_read(tmp_path):
     """By their last keys, as far as these are numbers or times: after a text all chunks of that text may have a key."""
     source = Source(tmp_path)
     source.window()
-    source.schema = source.schema.__class__("shop", "people", source.schema.columns, ("id", "country"))
+    source.schema = replace(source.schema, primary_key=("id", "country"))
     lake_key = ("id", "country")
     for number in range(20):
         source.chunk(
@@ -110,5 +115,62 @@ def test_of_many_chunks_one_is_read(tmp_path):
         if info.key.endswith(".parquet") and "/000007/" not in info.key and "/000008/" not in info.key:
             source.store.delete([info.key])
     assert shown(versions(source, (8, "de"))) == [("r", 50, "n7", None)]
-    with pytest.raises(Exception, match="no such object"):
+    with pytest.raises(CorruptBatch):
         versions(source, (5, "de"))
+
+
+def test_chunks_of_ranges_are_in_the_order_of_their_keys(tmp_path):
+    """Whatever order they were read in; one range has no rows. The row has the watermark of its own chunk."""
+    source = Source(tmp_path)
+    source.window()
+    source.schema = replace(source.schema, primary_key=("id", "country"))
+    chunks = [(2, 0, 40, 8, 9), (0, 0, 50, 1, 3), (0, 1, 60, 4, 5), (2, 1, 70, 10, 11), (1, 0, 80, 0, 0)]
+    for range_number, number, low, first, last in chunks:
+        names = [f"n{key}" if first <= key <= last else None for key in range(1, last + 1)]
+        more = {"last_key": (str(last), "6465")} if last else {}
+        source.chunk(low, *names, number=number, of_range=(range_number, 3), **more)
+    source.merged([], marks=[("s1", 40)], key=("id", "country"))
+    found = {key: shown(versions(source, (key, "de"))) for key in range(1, 13)}
+    lows = {key: low for _, _, low, first, last in chunks if last for key in range(first, last + 1)}
+    assert found == {key: [("r", lows[key], f"n{key}", None)] if key in lows else [] for key in range(1, 13)}
+
+
+def test_a_read_has_the_columns_of_its_time(tmp_path):
+    """An added column is null and was not changed, a dropped one is left out, and what another type cannot hold is an error."""
+    source = Source(tmp_path)
+    source.window()
+    before = {"country": TEXT, "id": INT, "raw": SourceType("bytes"), "dropped": TEXT}
+    old = table("shop.people", before, key=("country", "id"))
+    values = {"country": "de", "id": 1, "raw": b"\x00\xff", "dropped": "x"}
+    source.batches.chunk(old, 50, [values])
+    source.window(change("u", 110, "Eve"))
+    merged(source)
+    assert shown(versions(source)) == [("u", 110, "Eve", []), ("r", 50, None, None)]
+
+
+def test_a_read_before_columns_were_renamed_or_under_another_key_is_no_version(tmp_path):
+    """It cannot be compared with the lake's rows."""
+    source = Source(tmp_path)
+    source.window()
+    source.chunk(50, "Ada")
+    source.window(change("u", 130, "Eve"), statements=[("rename_columns", "shop.people", 120)])
+    source.batches.chunk(replace(source.schema, primary_key=("id",)), 140, [change("r", 1, "no").values], snapshot="s2")
+    merged(source, 130, marks=[("s1", 50), ("s2", 140)])
+    assert shown(versions(source)) == [("u", 130, "Eve", None)]
+
+
+def test_a_chunk_that_is_removed_meanwhile_is_no_version_and_a_lost_file_is_an_error(source):
+    """What one reader has read of it, it keeps."""
+    merged(source)
+    with source.opened() as lake:
+        reader = lake.table("shop.people")
+        assert shown(reader.archived_versions(("de", 2))) == [("r", 50, "Bo", None)]
+        files = [info.key for info in source.store.list("shop/snapshots/") if info.key.endswith(".parquet")]
+        source.store.delete(files)
+        with pytest.raises(CorruptBatch):
+            reader.archived_versions(("de", 1))
+        source.store.delete([info.key for info in source.store.list("shop/snapshots/")])
+        with pytest.raises(BatchesMissing, match="a batch was removed while it was read"):
+            reader.archived_versions(("de", 1))
+        reader.refresh()
+        assert shown(reader.archived_versions(("de", 1))) == [("u", 110, "Eve", None)]
