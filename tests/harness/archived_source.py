@@ -44,10 +44,13 @@ class Source:
         values = [{**change("r", low, name, number=number).values} for number, name in enumerate(names, 1) if name]
         return self.batches.chunk(self.schema, low, values, high=high, snapshot=snapshot, **more)
 
-    def merged(self, rows, mode="mirror", to=None, marks=(), key=KEY, **changed):
-        """Make the lake table with rows, and the cursors; ``marks`` are low watermarks of complete snapshots by their ids."""
+    def merged(self, rows, mode="mirror", to=None, marks=(), partial=(), key=KEY, **changed):
+        """Make the lake table with rows, and the cursors; ``marks`` are low watermarks of complete snapshots by their ids.
+
+        ``partial``: ids of those that read a part of the table.
+        """
         points = {name: Point(1, 1, low) for name, low in dict(marks).items()}
-        snapshots = tuple(SnapshotMark(name, 1, True, low, low, low) for name, low in points.items())
+        snapshots = tuple(SnapshotMark(name, 1, True, low, low, low, name in partial) for name, low in points.items())
         marker = Marker(merged_to=Point(1, 1, to or self.stop), snapshots=snapshots)
         self.table = self.lake.make("people", rows, mode, key, marker)
         self.cursors(**changed)

@@ -14,6 +14,7 @@ from typing import Any
 
 from cdc_lib.model.column_types import Kind
 from cdc_lib.model.manifest import SnapshotChunk
+from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.key_text import parse_instant
@@ -48,11 +49,37 @@ def last_key_of(chunk: SnapshotChunk, schema: TableSchema, key: Sequence[ReadCol
     Raises:
         KeyNotOrdered: it has none, or one that the lake cannot hold, such as a date in no month.
     """
-    if chunk.last_key is None:
+    found = _comparable(chunk.last_key or (), schema, key)
+    if not found:
         raise KeyNotOrdered
+    return found
+
+
+def may_be_in(
+    part: RowSelection, schema: TableSchema, columns: Sequence[ReadColumn], key: Sequence[OrderValue]
+) -> bool:
+    """Whether a key may lie in a key range that a snapshot read; only the source can tell it of texts.
+
+    Args:
+        part: the range.
+        schema: of the table when it was read.
+        columns: the lake table's key.
+        key: order value of each part of the key.
+    """
+    if None in key:
+        return True
+    try:
+        lower, upper = (_comparable(bound or (), schema, columns) for bound in (part.lower, part.upper))
+    except KeyNotOrdered:
+        return True
+    return lower <= tuple(key[: len(lower)]) and tuple(key[: len(upper)]) <= upper
+
+
+def _comparable(texts: Sequence[str], schema: TableSchema, key: Sequence[ReadColumn]) -> LastKey:
+    """Return the first parts of a key of the source, as far as the lake orders them as the source does."""
     types = {column.name: column.type for column in schema.columns}
     found: list[OrderValue] = []
-    for name, column, text in zip(schema.primary_key, key, chunk.last_key, strict=False):
+    for name, column, text in zip(schema.primary_key, key, texts, strict=False):
         parse = _PARSERS.get((types[name].kind, kind_of(column.type)))
         if parse is None:
             break
@@ -60,8 +87,6 @@ def last_key_of(chunk: SnapshotChunk, schema: TableSchema, key: Sequence[ReadCol
             found.append(order_value(column.type, parse(text)))
         except (ValueError, InvalidOperation, NoSuchKey):
             raise KeyNotOrdered from None
-    if not found:
-        raise KeyNotOrdered
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
-from cdc_lib.read.archive.chunk_keys import KeyNotOrdered, LastKey, chunks_with_key, last_key_of
+from cdc_lib.read.archive.chunk_keys import KeyNotOrdered, LastKey, chunks_with_key, last_key_of, may_be_in
 from cdc_lib.read.archive.reach import Part
 from cdc_lib.read.archive.reads import ChunkRow
 from cdc_lib.read.archive.rows import ArchivedRows, KeyChanges, names_in, names_of, path_of
@@ -67,6 +67,15 @@ class SnapshotChunks:
             if len(numbers) == 1:
                 return self._reads(numbers[0], key)
             return [one for found in threads.map(lambda number: self._reads(number, key), numbers) for one in found]
+
+    def deletes(self, key: RowKey) -> bool:
+        """Whether a row of the key that the snapshot lacked was deleted with it: it read a range of keys again."""
+        first = self._manifest(0) if self.mark.partial and self._keys else None
+        selection = chunk_of(first).selection if first is not None else None
+        if first is None or selection is None or not selection.is_range:
+            return False
+        schemas = first.schemas.values()
+        return all(may_be_in(selection, schema, self._archived.key, key.order) for schema in schemas)
 
     @cached_property
     def _keys(self) -> Sequence[str]:
@@ -183,6 +192,18 @@ def merged_snapshots(
     """
     known = sorted((one for one in marks if one.complete and one.low >= floor), key=lambda one: one.low, reverse=True)
     return tuple(SnapshotChunks(archived, source, table, one) for one in known)
+
+
+def deleted_by(snapshots: Sequence[SnapshotChunks], key: RowKey, last: Point) -> SnapshotChunks | None:
+    """Return the first snapshot after the last version of a key that deleted the row; None if none did.
+
+    Args:
+        snapshots: of the table, newest first.
+        key: a whole key.
+        last: position of the last version.
+    """
+    later = (one for one in reversed(snapshots) if one.mark.low > last)
+    return next((one for one in later if one.deletes(key)), None)
 
 
 def reads_of(snapshots: Sequence[SnapshotChunks], key: RowKey, after: Point | None) -> list[ChunkRow]:

@@ -1,6 +1,6 @@
 """Changes of one key in files of batches: their key columns are searched, and the other columns are decoded where the key is.
 
-Batch files have no statistics and one page for each row group, so the key columns are read completely; they are kept in memory.
+Files of windows have no statistics and one page for each row group, so the key columns are read completely; they are kept in memory.
 """
 
 from __future__ import annotations

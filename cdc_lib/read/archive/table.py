@@ -22,14 +22,22 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import IS_DELETED
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
-from cdc_lib.read.archive.chunks import SnapshotChunks, merged_snapshots, reads_of
+from cdc_lib.read.archive.chunks import SnapshotChunks, deleted_by, merged_snapshots, reads_of
 from cdc_lib.read.archive.decide import refuse_before, refuse_table, refuse_without_zone
 from cdc_lib.read.archive.manifests import TableManifests
 from cdc_lib.read.archive.reach import Floor, Reach, WindowSlice, reach_of, tail
 from cdc_lib.read.archive.reads import ChunkRow, with_reads
 from cdc_lib.read.archive.rows import ArchivedRows, KeyChanges, VersionShape
 from cdc_lib.read.archive.segments import Segment
-from cdc_lib.read.archive.versions import CHANGED, ArchivedVersions, compared, with_lake_row, with_resets
+from cdc_lib.read.archive.versions import (
+    CHANGED,
+    ArchivedVersions,
+    compared,
+    standing,
+    with_delete,
+    with_lake_row,
+    with_resets,
+)
 from cdc_lib.read.fresh.markers import marker_of
 from cdc_lib.read.fresh.rows import order_of
 from cdc_lib.read.keys import NoSuchKey, RowKey
@@ -99,7 +107,11 @@ class TableArchive:
         reads = reads_of(self.snapshots, key, Point(*map(int, first)) if first is not None else None)
         changes = with_reads(changes, reads, self.shape)
         changes = with_resets(changes, self.reach, self.shape)
-        changes = with_lake_row(changes, self._lake_row(key), self.shape)
+        lake_row = self._lake_row(key)
+        changes = with_lake_row(changes, lake_row, self.shape)
+        if not lake_row.num_rows and (last := standing(changes)) is not None:
+            by = deleted_by(self.snapshots, key, last)
+            changes = changes if by is None else with_delete(changes, by.mark.low, by.read_at(), self.shape)
         return _within(compared(changes, self.shape), since, until), reads
 
     def _lake_row(self, key: RowKey) -> pa.Table:

@@ -99,6 +99,31 @@ def with_resets(changes: KeyChanges, reach: Reach, shape: VersionShape) -> KeyCh
     return KeyChanges(pa.concat_tables([changes.rows, rows]), (*changes.columns, *[_all_of(shape)] * len(entries)))
 
 
+def standing(changes: KeyChanges) -> Point | None:
+    """Return the position of the last change if a row stands after it; None if no change is known, or the row is gone."""
+    if not changes.rows.num_rows:
+        return None
+    newest = _newest_first(changes)[0].slice(0, 1)
+    place = (int(part[0]) for part in order_of(newest)[:3])
+    return None if newest.column(OP)[0].as_py() in _GONE else Point(*place)
+
+
+def with_delete(changes: KeyChanges, at: Point, time: datetime | None, shape: VersionShape) -> KeyChanges:
+    """Return changes with the delete of a row that a range of keys, read again, did not have any more.
+
+    Args:
+        changes: of the key; a row stands after the last one.
+        at: low watermark of the snapshot.
+        time: when it was read.
+        shape: of versions.
+    """
+    newest, columns = _newest_first(changes)
+    place = dict(zip(ORDER, (*at, SNAPSHOT_ROW), strict=True))
+    entry = newest.slice(0, 1).to_pylist()[0] | {OP: DELETE, TS: time, GTID: None} | place
+    row = pa.Table.from_pylist([entry], shape.schema)
+    return KeyChanges(pa.concat_tables([changes.rows, row]), (*changes.columns, columns[0]))
+
+
 def compared(changes: KeyChanges, shape: VersionShape) -> pa.Table:
     """Return changes newest first, with the columns that each one changed.
 

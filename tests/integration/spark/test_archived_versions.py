@@ -123,6 +123,20 @@ class Written:
 
         return commit
 
+    def without_binlog(self, *statements):
+        """Run statements that no batch has."""
+        connection = self.shop.server.connect()
+        with connection.cursor() as cursor:
+            for statement in (f"USE `{self.shop.database}`", "SET SESSION sql_log_bin = 0", *statements):
+                cursor.execute(statement)
+        connection.commit()
+        connection.close()
+
+    def shown(self, name, number):
+        """Return what ``cdc get`` shows: operation, ``v`` and changed columns of each version, and why there are no earlier ones."""
+        shown = json.loads(self.shop.cdc(f"cdc get shop {self.shop.database}.parts {name} {number} --versions --json"))
+        return [(one["_op"], one["v"], one["_changed"]) for one in shown["versions"]], shown["why"]
+
     def of_lake(self, name, key):
         """Return the version of a key that the lake table alone shows; a soft_delete table also has deleted rows."""
         if key in self.rows:
@@ -153,7 +167,7 @@ def shop(any_server, database, tmp_path, lake, monkeypatch):
 def test_versions_are_what_was_written_in_order(shop):
     """Rows of the snapshot, inserts, updates, deletes, moved keys, a TRUNCATE and an XA transaction over several windows.
 
-    Then without the oldest ones, and after a new snapshot.
+    Then without the oldest ones, after a new snapshot, and after one of a part: what the binlog lacked is a version too.
     """
     shop.write(modes=[{"tables": f"{shop.database}.kept", "mode": "soft_delete"}])
     parts, found = Written(shop), {}
@@ -212,7 +226,12 @@ def test_versions_are_what_was_written_in_order(shop):
     shop.runs(2)
     shop.execute("UPDATE parts SET v = v + 1 WHERE name = 'still'")
     shop.runs(1)
-    for name, number, expected in (("still", 1, [("u", 3), ("r", 2)]), ("xa", 1, [("r", 8)])):
-        shown = json.loads(shop.cdc(f"cdc get shop {shop.database}.parts {name} {number} --versions --json"))
-        assert [(one["_op"], one["v"]) for one in shown["versions"]] == expected
-        assert shown["why"] == "the table was quarantined, or a new snapshot replaced its changes"
+    why = "the table was quarantined, or a new snapshot replaced its changes"
+    assert parts.shown("still", 1) == ([("u", 3, ["v"]), ("r", 2, None)], why)
+    assert parts.shown("xa", 1) == ([("r", 8, None)], why)
+
+    parts.without_binlog("DELETE FROM parts WHERE name = 'still'", "UPDATE parts SET v = 9 WHERE name = 'xa'")
+    shop.cdc(f"cdc snapshot shop {shop.database}.parts --key-from '[\"still\"]' --key-to '[\"xa\"]'")
+    shop.runs(2)
+    assert parts.shown("still", 1) == ([("d", 3, None), ("u", 3, ["v"]), ("r", 2, None)], why)
+    assert parts.shown("xa", 1) == ([("r", 9, ["v"]), ("r", 8, None)], why)

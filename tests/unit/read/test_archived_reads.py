@@ -8,6 +8,7 @@ import pytest
 
 from cdc_lib.errors import BatchesMissing, CorruptBatch
 from cdc_lib.model.position import Point
+from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import SourceType
 from cdc_lib.store.windows import stored_windows
 from tests.harness.archived_source import Source, change, shown, time, versions
@@ -174,3 +175,25 @@ def test_a_chunk_that_is_removed_meanwhile_is_no_version_and_a_lost_file_is_an_e
             reader.archived_versions(("de", 1))
         reader.refresh()
         assert shown(reader.archived_versions(("de", 1))) == [("u", 110, "Eve", None)]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "deleted"),
+    [((1, 1), True), ((None, 5), True), ((2, None), False), ((None, 0), False), (("zero", None), True)],
+    ids=["key", "up-to", "after", "before", "unknown"],
+)
+def test_a_row_that_a_range_lacked_is_deleted_with_it(tmp_path, bounds, deleted):
+    """At the low watermark, where the lake deleted it; a range that has not the key did not. An insert comes after it."""
+    source = Source(tmp_path)
+    source.schema = replace(source.schema, primary_key=("id", "country"))
+    source.window(change("c", 50, "Ada"))
+    lower, upper = (None if one is None else (str(one),) for one in bounds)
+    part = RowSelection(("id", "country"), lower, upper)
+    source.chunk(80, None, None, "other", snapshot="s1", part=part)
+    source.merged([], to=104, marks={"s1": 80}, partial=("s1",), key=("id", "country"))
+    delete = [("d", 80, "Ada", None)] if deleted else []
+    with source.opened() as lake:
+        reader = lake.table("shop.people")
+        assert shown(reader.archived_versions((1, "de"))) == [*delete, ("c", 50, "Ada", None)]
+        assert shown(reader.archived_versions((1, "de"), limit=1)) == [*delete, ("c", 50, "Ada", None)][:1]
+        assert shown(reader.archived_versions((9, "de"))) == []
