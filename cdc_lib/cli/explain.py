@@ -23,7 +23,8 @@ def explain(
 ) -> None:
     """Show which event, window, merge and snapshot made each version of a row; exits with 1 when there is none.
 
-    Versions are those of cdc get --versions, of mirror and soft_delete tables. The merge is the first stored cut that has the
+    Versions are those of cdc get --versions, of mirror and soft_delete tables. A row that a snapshot read has the id of its chunk instead
+    of a window. The merge is the first stored cut that has the
     version. Comparisons with the source that covered the version follow: of cdc verify, and of the rows that its merge changed.
 
     Example:
@@ -48,6 +49,7 @@ def explain(
             "position": str(one.position),
             "gtid": row["_gtid"],
             "window": one.window,
+            "chunk": one.chunk,
             "merge": one.merge,
             "merged_at": one.merged_at,
             "lake_snapshot": one.lake_snapshot,

@@ -276,9 +276,11 @@ class _UntilFault:
             self.writer.write(key, schema, rows, renames)
 
 
-def batch_writer(config: SourceConfig, store: ObjectStore, key: str, path_of: Callable[[str, int], str]) -> BatchWriter:
-    """Return a writer of files beside the manifest with this key."""
-    return BatchWriter(store, lambda path: layout.beside(key, path), path_of, config.drain.compression_level)
+def batch_writer(
+    config: SourceConfig, store: ObjectStore, key: str, path_of: Callable[[str, int], str], bounded: Sequence[str] = ()
+) -> BatchWriter:
+    """Return a writer of files beside the manifest with this key, with statistics of the bounded columns."""
+    return BatchWriter(store, lambda path: layout.beside(key, path), path_of, config.drain.compression_level, bounded)
 
 
 def at_fault(

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.manifest import TS
-from cdc_lib.model.table_mode import VALID_FROM
+from cdc_lib.merge.collapse import DELETE
+from cdc_lib.model.manifest import OP, TS
+from cdc_lib.model.table_mode import IS_DELETED, RESET, VALID_FROM
 from cdc_lib.read.key_text import parse_key
 from cdc_lib.read.table import TableReader
 
@@ -33,11 +34,13 @@ class CellRow:
         key: the row key.
         timestamp: of all its cells.
         cells: values by column, ``d:total``.
+        is_deleted: of versions: the row was removed at this time, and has no cells.
     """
 
     key: bytes
     timestamp: int
     cells: dict[bytes, bytes]
+    is_deleted: bool = False
 
 
 class CellTable:
@@ -63,20 +66,53 @@ class CellTable:
         names = self._names(columns)
         found = self.reader.multi_get([self._parsed(key) for key in keys], self._read(names))
         there = found.column("_found").to_pylist()
-        rows = self._cells(found.drop_columns(["_found"]), names)
+        rows = self._cells(found.drop_columns(["_found"]), names, self._time)
         return [row if is_there else None for row, is_there in zip(rows, there, strict=True)]
 
     def versions(self, key: bytes, columns: Iterable[bytes] | None = None, limit: int | None = None) -> list[CellRow]:
-        """Return the versions of a row, newest first: all in ``scd2`` and ``append`` tables, one in others.
+        """Return the versions of a row, newest first.
+
+        All in ``scd2`` and ``append`` tables. In others those that stored batches have, also of deletes; one if the lake was opened
+        without its store, or earlier versions of the table are refused.
+
+        Args:
+            key: the row key.
+            columns: families and columns; None for all.
+            limit: how many at most, besides deletes.
 
         Raises:
             ConfigError: as in :meth:`rows`.
             StoreError: a file cannot be read.
         """
-        if self.reader.mode not in ("scd2", "append"):
-            return [row for row in self.rows([key], columns) if row is not None]
         names = self._names(columns)
-        return list(self._cells(self.reader.versions(self._parsed(key), limit, self._read(names)), names))
+        if self.reader.mode in ("scd2", "append"):
+            return list(
+                self._cells(self.reader.versions(self._parsed(key), limit, self._read(names)), names, self._time)
+            )
+        if not self.reader.has_archived_versions:
+            return [row for row in self.rows([key], columns) if row is not None]
+        asked = limit
+        while True:
+            found = self._archived(key, names, asked)
+            shown = sum(not row.is_deleted for row in found)
+            if asked is None or len(found) < asked or shown >= (limit or 0):
+                return found
+            asked *= 2
+
+    @property
+    def has_versions(self) -> bool:
+        """Whether rows may have more than one version."""
+        return self.reader.mode in ("scd2", "append") or self.reader.has_archived_versions
+
+    def _archived(self, key: bytes, names: Sequence[str], limit: int | None) -> list[CellRow]:
+        """Return the newest versions that stored batches have; the mark of ``soft_delete`` is false in those that have cells."""
+        rows = self.reader.archived_versions(self._parsed(key), limit, self._read(names)).rows
+        if IS_DELETED in names:
+            rows = rows.append_column(IS_DELETED, pa.repeat(False, rows.num_rows))
+        return [
+            replace(row, key=key, cells={}, is_deleted=True) if op in (DELETE, RESET) else row
+            for row, op in zip(self._cells(rows, names, TS), rows.column(OP).to_pylist(), strict=True)
+        ]
 
     def scan(
         self,
@@ -116,7 +152,7 @@ class CellTable:
             lower, upper, self._read(names), include_stop=within or reverse, limit=limit, reverse=reverse
         )
         for batch in batches:
-            for row in self._cells(pa.table(batch), names):
+            for row in self._cells(pa.table(batch), names, self._time):
                 if prefix is not None and not within and not row.key.startswith(prefix):
                     return
                 if not (reverse and row.key == excluded):
@@ -148,19 +184,17 @@ class CellTable:
         more = (*self._key, *((self._time,) if self._time is not None else ()))
         return list(dict.fromkeys((*names, *more)))
 
-    def _cells(self, rows: pa.Table, names: Sequence[str]) -> Iterator[CellRow]:
+    def _cells(self, rows: pa.Table, names: Sequence[str], time: str | None) -> Iterator[CellRow]:
         keys = list(zip(*(_key_texts(rows.column(name)) for name in self._key), strict=True))
         numeric = [pa.types.is_integer(self._schema.field(name).type) for name in self._key]
         times = [0] * rows.num_rows
-        if self._time is not None:
-            millis = pc.fill_null(
-                rows.column(self._time).cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64()), 0
-            )
+        if time is not None:
+            millis = pc.fill_null(rows.column(time).cast(pa.timestamp("ms", tz="UTC"), safe=False).cast(pa.int64()), 0)
             times = millis.to_pylist()
         values = {_column(name): _texts(rows.column(name)) for name in names}
-        for number, (key, time) in enumerate(zip(keys, times, strict=True)):
+        for number, (key, at) in enumerate(zip(keys, times, strict=True)):
             cells = {column: text for column, texts in values.items() if (text := texts[number]) is not None}
-            yield CellRow(_row_key(key, numeric), time, cells)
+            yield CellRow(_row_key(key, numeric), at, cells)
 
 
 def _column(name: str) -> bytes:

@@ -46,8 +46,9 @@ class Connection:
             ConfigError: there is no lake yet, or no such cut.
             StoreError: the catalog or the store cannot be read.
         """
-        cut = find_cut(open_store(self._config.store), self._config.source, self._which)
-        self._lake = self._lake or Lake.open(self._config)
+        store = open_store(self._config.store)
+        cut = find_cut(store, self._config.source, self._which)
+        self._lake = self._lake or Lake.open(self._config, store=store)
         self._cut = self._lake.at(cut)
 
     def close(self) -> None:
@@ -105,7 +106,7 @@ class Table:
 
     def families(self) -> dict[bytes, dict[str, Any]]:
         """Return the column families."""
-        many = None if self._cells.reader.mode in ("scd2", "append") else 1
+        many = None if self._cells.has_versions else 1
         return {f"{name}:".encode(): {"name": f"{name}:".encode(), "max_versions": many} for name in (DATA, META)}
 
     def row(
@@ -142,7 +143,8 @@ class Table:
 
     def _newest(self, key: bytes, columns: Iterable[bytes] | None, timestamp: int | None) -> CellRow | None:
         versions = self._cells.versions(key, columns)
-        return next((row for row in versions if timestamp is None or row.timestamp < timestamp), None)
+        found = next((row for row in versions if timestamp is None or row.timestamp < timestamp), None)
+        return None if found is None or found.is_deleted else found
 
     def cells(
         self,

@@ -98,13 +98,7 @@ class ParquetFile:
         if column.field_id not in self.leaves:
             return Bound()
         number, of = self.leaves[column.field_id]
-        statistics = self.metadata.row_group(row_group).column(number).statistics
-        if statistics is None:
-            return Bound()
-        nulls = not statistics.has_null_count or statistics.null_count > 0
-        if not statistics.has_min_max:
-            return Bound(nulls=nulls)
-        return Bound(_order_value(of, statistics.min_raw), _order_value(of, statistics.max_raw), nulls)
+        return bound_of(self.metadata, row_group, number, of)
 
     def read(self, row_group: int, columns: Sequence[ReadColumn], *, threads: bool = False) -> pa.Table:
         """Return columns of a row group, in the types of the table's schema.
@@ -239,6 +233,24 @@ def _leaves(opened: pq.ParquetFile, path: str) -> Iterator[tuple[int, tuple[int,
                     file=path,
                 )
             yield int(field.metadata[_FIELD_ID]), (numbers[field.name], field.type)
+
+
+def bound_of(metadata: pq.FileMetaData, row_group: int, number: int, of: pa.DataType) -> Bound:
+    """Return the bound of a column in a row group, from the footer of a Parquet file.
+
+    Args:
+        metadata: the footer.
+        row_group: number of the row group.
+        number: of the column.
+        of: its type in the file.
+    """
+    statistics = metadata.row_group(row_group).column(number).statistics
+    if statistics is None:
+        return Bound()
+    nulls = not statistics.has_null_count or statistics.null_count > 0
+    if not statistics.has_min_max:
+        return Bound(nulls=nulls)
+    return Bound(_order_value(of, statistics.min_raw), _order_value(of, statistics.max_raw), nulls)
 
 
 def _order_value(of: pa.DataType, raw: Any) -> OrderValue:

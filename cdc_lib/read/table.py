@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_lib.errors import ConfigError
+from cdc_lib.errors import ConfigError, CursorMoved
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.position import Point
+from cdc_lib.model.table_mode import ONE_VERSION_MODES
 from cdc_lib.read.archive.table import TableArchive
 from cdc_lib.read.archive.versions import ArchivedVersions
 from cdc_lib.read.columns import ReadColumn, in_order
@@ -63,6 +64,21 @@ class TableReader:
     def mode(self) -> str:
         """How the table keeps rows."""
         return self._snapshot.mode
+
+    @property
+    def has_archived_versions(self) -> bool:
+        """Whether :meth:`archived_versions` answers for this table; the first call reads manifests, as that does.
+
+        Raises:
+            StoreError: a cursor, a manifest or the table's marker cannot be read.
+        """
+        if self._open_archive is None or self.mode not in ONE_VERSION_MODES:
+            return False
+        try:
+            self._opened_archive()
+        except (ConfigError, CursorMoved):  # routed, filtered, without cursors: archived_versions says the reason
+            return False
+        return True
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -196,6 +212,9 @@ class TableReader:
             StoreError: a file cannot be read.
             IncompatibleSchema: an archived row does not fit into the lake table.
         """
+        return self._opened_archive().versions(key, limit, columns, since, until)
+
+    def _opened_archive(self) -> TableArchive:
         snapshot, archive = self._snapshot, self._archive
         if self._open_archive is None:
             raise ConfigError(
@@ -205,7 +224,7 @@ class TableReader:
             )
         if archive is None or archive.snapshot is not snapshot:
             archive = self._archive = self._open_archive(snapshot)
-        return archive.versions(key, limit, columns, since, until)
+        return archive
 
     def scan(
         self,

@@ -51,7 +51,9 @@ def make_app(catalogs: Mapping[str, CutCatalog], token: str) -> FastAPI:
     if not token:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*OWN_NAMES])
     app.state.catalogs = catalogs
-    app.state.lakes = {source: Lake.open(one.config, catalog=one.catalog) for source, one in catalogs.items()}
+    app.state.lakes = {
+        source: Lake.open(one.config, store=one.store, catalog=one.catalog) for source, one in catalogs.items()
+    }
     app.state.token = token
     app.include_router(HBASE_ROUTER)
     app.include_router(ROUTER)

@@ -72,7 +72,8 @@ def _rows_of(table: CellTable, asked: RowPath) -> list[CellRow]:
     if asked.versions == 1 and asked.times is None and table.reader.mode != "append":
         return [row for row in table.rows([asked.key], asked.columns) if row is not None]
     limit = asked.versions if asked.times is None else None
-    found = (row for row in table.versions(asked.key, asked.columns, limit) if asked.has(row.timestamp))
+    versions = table.versions(asked.key, asked.columns, limit)
+    found = (row for row in versions if not row.is_deleted and asked.has(row.timestamp))
     return list(islice(found, asked.versions))
 
 

@@ -132,7 +132,7 @@ class SnapshotReader:
         path = layout.chunk_part_path(0).replace(".parquet", f"-{token}.parquet")
         with (
             query(self.config.server, connection, sql) as stream,
-            batch_writer(self.config, self.store, key, lambda *_: path) as writer,
+            batch_writer(self.config, self.store, key, lambda *_: path, projection.schema.primary_key) as writer,
         ):
             result = ResultSet(projection, stream, self.shape.masker, self.config.values)
             for table in result.groups():

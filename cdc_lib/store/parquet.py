@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -55,12 +55,14 @@ class BatchWriter:
         key_of: object key of a file's path below the manifest.
         path_of: path of part number ``n`` of a table.
         level: zstd level.
+        bounded: names of the columns whose least and greatest values are written, so that readers of one key skip row groups.
     """
 
     store: ObjectStore
     key_of: Callable[[str], str]
     path_of: Callable[[str, int], str]
     level: int = 1
+    bounded: Sequence[str] = ()
     files: tuple[DataFile, ...] = ()
     schemas: dict[str, TableSchema] = field(default_factory=dict)
     _parts: dict[str, _OpenFile] = field(default_factory=dict)
@@ -109,9 +111,9 @@ class BatchWriter:
             compression_level=encoding.levels,
             use_dictionary=encoding.dictionary,
             column_encoding=encoding.others or None,
-            write_statistics=False,
+            write_statistics=list(self.bounded) or False,
             store_schema=False,
-            # One page per column and row group: these files are always read completely, so pages are never skipped.
+            # One page per column and row group: a merge reads these files completely.
             max_rows_per_page=1 << 20,
             write_batch_size=16384,
         )

@@ -171,6 +171,7 @@ class BatchWriter:
         high: int | None = None,
         part: RowSelection | None = None,
         of_range: tuple[int, int] = (0, 1),
+        last_key: tuple[str, ...] | None = None,
     ) -> str:
         """Write a chunk of a snapshot, read between two offsets, and return its manifest's key.
 
@@ -184,7 +185,9 @@ class BatchWriter:
         rows = [Row("r", low, value, SNAPSHOT_ROW, file) for value in values]
         files = [self._part(key, layout.chunk_part_path(0), schema, rows, epoch)] if rows else []
         read_to = at(low if high is None else high, file)
-        chunk = SnapshotChunk(snapshot, schema.name, number, at(low, file), None, None, last, read_to, part, *of_range)
+        chunk = SnapshotChunk(
+            snapshot, schema.name, number, at(low, file), last_key, None, last, read_to, part, *of_range
+        )
         self._manifest(key, epoch, files, [schema], chunk=chunk)
         return key
 

@@ -1,4 +1,4 @@
-"""Where the versions of a row come from: the event, the window that has it, and the first stored cut that has it."""
+"""Where the versions of a row come from: the event, the window or chunk that has it, and the first stored cut that has it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from cdc_lib.config import SourceConfig
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.manifest import ROW
 from cdc_lib.model.merge_plan import Cut
-from cdc_lib.model.position import Point, Position
+from cdc_lib.model.position import SNAPSHOT_ROW, Point, Position
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verification import VersionCheck, checks_of_version
 from cdc_lib.ports import ObjectStore
@@ -33,7 +34,8 @@ class VersionOrigin:
     Args:
         epoch: epoch of the position.
         position: where its event starts; of a row that was read by SELECT, the position before that.
-        window: id of the window with the event; empty if it is not stored.
+        window: id of the window with the event; empty if it is not stored, or a SELECT read the row.
+        chunk: id of the snapshot's batch that has the row; empty if it is not stored, or an event brought the row.
         merge: id of the first stored cut that has the version; empty if none is stored. Old cuts are thinned out, so an earlier merge may
             have made it.
         merged_at: when that cut was published.
@@ -44,6 +46,7 @@ class VersionOrigin:
     epoch: int
     position: Position
     window: str = ""
+    chunk: str = ""
     merge: str = ""
     merged_at: datetime | None = None
     lake_snapshot: int | None = None
@@ -69,6 +72,7 @@ def origins(
     base = drain.position.file.rpartition(".")[0]
     places = zip(*(found.rows.column(name).to_pylist() for name in ORDER[:3]), strict=True)
     points = [Point(*place) for place in places]
+    is_read = [number == SNAPSHOT_ROW for number in found.rows.column(ROW).to_pylist()]
     windows = {epoch: _windows(store, config.source, epoch) for epoch in {one.epoch for one in points}}
     cuts = _Cuts(store, config, table)
     name, lake_table = TableName.parse(table), cuts.lake_table
@@ -76,11 +80,13 @@ def origins(
     after = last_after_merge(store, config.source)
     changed = after.by_table.get((name, lake_table)) if after is not None else None
     made = []
-    for one, next_one in zip(points, [None, *points], strict=False):
+    for one, next_one, was_read in zip(points, [None, *points], is_read, strict=False):
         cut = cuts.first_with(one)
         checks = checks_of_version(one, next_one, cut[0], key, verified, changed)
         position = Position(f"{base}.{one.file:06d}", one.offset)
-        made.append(VersionOrigin(one.epoch, position, _window_of(one, windows[one.epoch]), *cut, checks))
+        window = "" if was_read else _window_of(one, windows[one.epoch])
+        chunk = found.chunks.get(one, "") if was_read else ""
+        made.append(VersionOrigin(one.epoch, position, window, chunk, *cut, checks))
     return made
 
 

@@ -1,12 +1,13 @@
 """Changes of one key in files of batches: their key columns are searched, and the other columns are decoded where the key is.
 
-Batch files have no statistics and one page for each row group, so the key columns are read completely; they are kept in memory.
+Files of windows have no statistics and one page for each row group, so the key columns are read completely; they are kept in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -123,7 +124,7 @@ class ArchivedRows:
 
     def segments(self, parts: Sequence[Part]) -> tuple[Segment, ...]:
         """Return files, newest first, as they are searched."""
-        return segments_of(parts, [_key_of(part) for part in parts])
+        return segments_of(parts, [path_of(part) for part in parts])
 
     def of_key(self, segments: Sequence[Segment], key: RowKey, enough: Callable[[KeyChanges], bool]) -> KeyChanges:
         """Return changes of a key; older ones are not looked for once there are enough.
@@ -151,15 +152,14 @@ class ArchivedRows:
     def _with(self, changes: KeyChanges, segment: Segment, hits: Hits, threads: ThreadPoolExecutor) -> KeyChanges:
         """Return changes with the rows of a segment that count."""
         parts = [segment.parts[number] for number in hits]
-        found = _at_once(threads, lambda part, groups: list(self._decoded(part, groups)), parts, list(hits.values()))
+        found = _at_once(threads, lambda part, groups: list(self.decoded(part, groups)), parts, list(hits.values()))
         columns = list(changes.columns)
         for part, tables in zip(parts, found, strict=True):
-            names = frozenset(column.name.lower() for column in part.schema.columns)
-            columns += [names] * sum(one.num_rows for one in tables)
+            columns += [names_of(part)] * sum(one.num_rows for one in tables)
         return KeyChanges(pa.concat_tables([changes.rows, *chain.from_iterable(found)]), tuple(columns))
 
-    def _decoded(self, part: Part, hits: dict[int, Rows]) -> Iterator[pa.Table]:
-        """Yield the rows of row groups that count."""
+    def decoded(self, part: Part, hits: dict[int, Rows]) -> Iterator[pa.Table]:
+        """Yield the rows of row groups that count, in the shape of versions."""
         for number, whole in self._read(part, None, hits).items():
             rows = whole.take(pa.array(hits[number]))
             shaped = self.shape.rows(committed(rows, part.commits) if part.commits else rows)
@@ -181,19 +181,34 @@ class ArchivedRows:
         """Return the key columns of each row group of a file."""
 
         def load() -> tuple[list[list[pa.ChunkedArray]], int]:
-            groups = self._read(part, _names_in(part.schema, self.key), None)
-            kept = [self._cast(groups[number]) for number in sorted(groups)]
+            groups = self.keys_of(part, None)
+            kept = [groups[number] for number in sorted(groups)]
             return kept, 500 + sum(array.nbytes for group in kept for array in group)
 
         found: list[list[pa.ChunkedArray]] = self.cache.get(("archived keys", path, self.key), load)
         return found
 
+    def keys_of(self, part: Part, groups: Collection[int] | None) -> dict[int, list[pa.ChunkedArray]]:
+        """Return the key columns of row groups of a file, in the lake table's types; None reads all groups."""
+        found = self._read(part, names_in(part.schema, self.key), groups)
+        return {number: self._cast(keys) for number, keys in found.items()}
+
     def _cast(self, keys: pa.Table) -> list[pa.ChunkedArray]:
         return [pc.cast(keys.column(number), column.type) for number, column in enumerate(self.key)]
 
     def _read(self, part: Part, names: Sequence[str] | None, groups: Any) -> dict[int, pa.Table]:
+        with self.removed(part):
+            return read_columns(self.store, path_of(part), part.file, names, groups)
+
+    @contextmanager
+    def removed(self, part: Part) -> Iterator[None]:
+        """Tell a file that retention removed from a damaged one.
+
+        Raises:
+            BatchesMissing: its batch was removed.
+        """
         try:
-            return read_columns(self.store, _key_of(part), part.file, names, groups)
+            yield
         except CorruptBatch:
             if find_manifest(self.store, part.manifest) is not None:
                 raise
@@ -202,8 +217,14 @@ class ArchivedRows:
             ) from None
 
 
-def _key_of(part: Part) -> str:
+def path_of(part: Part) -> str:
+    """Return the key of a file in the store."""
     return layout.beside(part.manifest, part.file.path)
+
+
+def names_of(part: Part) -> frozenset[str]:
+    """Return the names of a file's columns in lower case."""
+    return frozenset(column.name.lower() for column in part.schema.columns)
 
 
 def _at_once(threads: ThreadPoolExecutor, do: Callable[..., Any], *lists: Sequence[Any]) -> list[Any]:
@@ -211,7 +232,7 @@ def _at_once(threads: ThreadPoolExecutor, do: Callable[..., Any], *lists: Sequen
     return list(threads.map(do, *lists)) if len(lists[0]) > 1 else list(map(do, *lists))
 
 
-def _names_in(schema: TableSchema, key: Sequence[ReadColumn]) -> list[str]:
+def names_in(schema: TableSchema, key: Sequence[ReadColumn]) -> list[str]:
     """Return the names of the lake table's key columns in a file."""
     names = {column.name.lower(): column.name for column in schema.columns}
     return [names[column.name.lower()] for column in key]

@@ -19,7 +19,7 @@ from cdc_lib.read.key_rows import KeyRows, Rows
 from cdc_lib.read.keys import RowKey
 
 _FILES = 8
-"""Most files of a segment: after each segment it is asked whether older ones are needed."""
+"""Most files of a segment, unless one window has more: after each segment it is asked whether older ones are needed."""
 
 _ROWS = 200_000
 """A segment with so many rows gets no more files."""
@@ -56,7 +56,9 @@ def segments_of(parts: Sequence[Part], paths: Sequence[str]) -> tuple[Segment, .
     rows = 0
     for part, path in reversed(list(zip(parts, paths, strict=True))):
         is_boundary = zlib.crc32(path.encode()) % _BOUNDARIES == 0
-        if files and (is_boundary or len(files) == _FILES or rows >= _ROWS):
+        # The files of one window are in no order of time, so no segment ends between them.
+        is_next = bool(files) and files[-1][0].low != part.low
+        if is_next and (is_boundary or len(files) >= _FILES or rows >= _ROWS):
             found.append(_segment(files))
             files, rows = [], 0
         files.append((part, path))

@@ -22,13 +22,24 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import IS_DELETED
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
+from cdc_lib.read.archive.chunks import SnapshotChunks, deleted_by, merged_snapshots, reads_of
 from cdc_lib.read.archive.decide import refuse_before, refuse_table, refuse_without_zone
 from cdc_lib.read.archive.manifests import TableManifests
 from cdc_lib.read.archive.reach import Floor, Reach, WindowSlice, reach_of, tail
+from cdc_lib.read.archive.reads import ChunkRow, with_reads
 from cdc_lib.read.archive.rows import ArchivedRows, KeyChanges, VersionShape
 from cdc_lib.read.archive.segments import Segment
-from cdc_lib.read.archive.versions import CHANGED, ArchivedVersions, compared, with_lake_row, with_resets
+from cdc_lib.read.archive.versions import (
+    CHANGED,
+    ArchivedVersions,
+    compared,
+    standing,
+    with_delete,
+    with_lake_row,
+    with_resets,
+)
 from cdc_lib.read.fresh.markers import marker_of
+from cdc_lib.read.fresh.rows import order_of
 from cdc_lib.read.keys import NoSuchKey, RowKey
 from cdc_lib.read.lookup import find
 from cdc_lib.read.pin import expired
@@ -49,6 +60,7 @@ class TableArchive:
         archived: reads files of batches.
         reach: what the batches know.
         segments: files with rows, newest first.
+        snapshots: whose rows are versions too, newest first.
         complete_since: commit time from which on no change is missing; None if none is known.
     """
 
@@ -57,6 +69,7 @@ class TableArchive:
     archived: ArchivedRows
     reach: Reach
     segments: tuple[Segment, ...]
+    snapshots: tuple[SnapshotChunks, ...]
     complete_since: datetime | None
 
     def versions(
@@ -73,22 +86,33 @@ class TableArchive:
             refuse_before(since, self.complete_since, self.reach.floor, self.snapshot.name)
         chosen = [one.name for one in self.snapshot.columns.choose(columns) if one.name != IS_DELETED]
         try:
-            rows = self._versions(self.snapshot.key.parse(key), limit, since, until)
+            rows, reads = self._versions(self.snapshot.key.parse(key), limit, since, until)
         except NoSuchKey:
+            reads = []
             rows = compared(KeyChanges(self.shape.schema.empty_table(), ()), self.shape)
         change = [field.name for field in self.shape.change]
         shown = rows.select([*change, *(name for name in chosen if name not in change), CHANGED])
         floor = self.reach.floor
-        return ArchivedVersions(shown.slice(0, limit), self.complete_since, floor.point, floor.why)
+        chunks = {one.low: one.chunk for one in reads}
+        return ArchivedVersions(shown.slice(0, limit), self.complete_since, floor.point, floor.why, chunks)
 
-    def _versions(self, key: RowKey, limit: int | None, since: datetime | None, until: datetime | None) -> pa.Table:
+    def _versions(
+        self, key: RowKey, limit: int | None, since: datetime | None, until: datetime | None
+    ) -> tuple[pa.Table, list[ChunkRow]]:
         def enough(changes: KeyChanges) -> bool:
             return limit is not None and _within(changes.rows, since, until).num_rows > limit
 
         changes = self.archived.of_key(self.segments, key, enough)
+        first = min(zip(*order_of(changes.rows)[:3], strict=True)) if enough(changes) else None
+        reads = reads_of(self.snapshots, key, Point(*map(int, first)) if first is not None else None)
+        changes = with_reads(changes, reads, self.shape)
         changes = with_resets(changes, self.reach, self.shape)
-        changes = with_lake_row(changes, self._lake_row(key), self.shape)
-        return _within(compared(changes, self.shape), since, until)
+        lake_row = self._lake_row(key)
+        changes = with_lake_row(changes, lake_row, self.shape)
+        if not lake_row.num_rows and (last := standing(changes)) is not None:
+            by = deleted_by(self.snapshots, key, last)
+            changes = changes if by is None else with_delete(changes, by.mark.low, by.read_at(), self.shape)
+        return _within(compared(changes, self.shape), since, until), reads
 
     def _lake_row(self, key: RowKey) -> pa.Table:
         columns = self.snapshot.columns.choose(None)
@@ -150,7 +174,10 @@ def open_archive(
     shape = VersionShape.of(snapshot.name, snapshot.columns.choose(None))
     archived = ArchivedRows(store, snapshot.parts.cache, shape, snapshot.key.columns)
     segments = archived.segments(reach.parts)
-    return TableArchive(snapshot, shape, archived, reach, segments, _time_of(reach.floor, slices, manifests))
+    snapshots = merged_snapshots(archived, config.source, routed.table, marker.snapshots, reach.floor.point)
+    known = (_time_of(reach.floor, slices, manifests), snapshots[-1].read_at() if snapshots else None)
+    since = min(filter(None, known), default=None)
+    return TableArchive(snapshot, shape, archived, reach, segments, snapshots, since)
 
 
 _Slices = list[tuple[WindowSlice, Manifest | None]]

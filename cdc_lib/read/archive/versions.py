@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -44,12 +45,14 @@ class ArchivedVersions:
         complete_since: commit time from which on no version is missing; None if no change is known.
         complete_from: the point in the binlog for it.
         why: why earlier ones are not known.
+        chunks: id of the batch of each row that a stored snapshot read, by its low watermark.
     """
 
     rows: pa.Table
     complete_since: datetime | None
     complete_from: Point
     why: str
+    chunks: Mapping[Point, str]
 
 
 def with_lake_row(changes: KeyChanges, row: pa.Table, shape: VersionShape) -> KeyChanges:
@@ -96,10 +99,36 @@ def with_resets(changes: KeyChanges, reach: Reach, shape: VersionShape) -> KeyCh
     return KeyChanges(pa.concat_tables([changes.rows, rows]), (*changes.columns, *[_all_of(shape)] * len(entries)))
 
 
+def standing(changes: KeyChanges) -> Point | None:
+    """Return the position of the last change if a row stands after it; None if no change is known, or the row is gone."""
+    if not changes.rows.num_rows:
+        return None
+    newest = _newest_first(changes)[0].slice(0, 1)
+    place = (int(part[0]) for part in order_of(newest)[:3])
+    return None if newest.column(OP)[0].as_py() in _GONE else Point(*place)
+
+
+def with_delete(changes: KeyChanges, at: Point, time: datetime | None, shape: VersionShape) -> KeyChanges:
+    """Return changes with the delete of a row that a range of keys, read again, did not have any more.
+
+    Args:
+        changes: of the key; a row stands after the last one.
+        at: low watermark of the snapshot.
+        time: when it was read.
+        shape: of versions.
+    """
+    newest, columns = _newest_first(changes)
+    place = dict(zip(ORDER, (*at, SNAPSHOT_ROW), strict=True))
+    entry = newest.slice(0, 1).to_pylist()[0] | {OP: DELETE, TS: time, GTID: None} | place
+    row = pa.Table.from_pylist([entry], shape.schema)
+    return KeyChanges(pa.concat_tables([changes.rows, row]), (*changes.columns, columns[0]))
+
+
 def compared(changes: KeyChanges, shape: VersionShape) -> pa.Table:
     """Return changes newest first, with the columns that each one changed.
 
-    A statement that removed all rows is left out if the row was deleted before.
+    A statement that removed all rows is left out if the row was deleted before, and a row that was read by SELECT if it shows what
+    the version before it shows.
     """
     rows, columns = _newest_first(changes)
     ops = rows.column(OP).to_pylist()
@@ -109,8 +138,11 @@ def compared(changes: KeyChanges, shape: VersionShape) -> pa.Table:
     for number, (op, before) in enumerate(zip(ops, [*ops, None][1:], strict=True)):
         if op == _CREATED or (op == RESET and before in _GONE):
             continue
+        is_first = number + 1 == len(ops) or before in _GONE
+        if op == READ and not is_first and not any(one[number] for one in differ.values()):
+            continue
         kept.append(number)
-        if number + 1 == len(ops) or op in (INSERT, *_GONE) or before in _GONE:
+        if is_first or op in (INSERT, *_GONE):
             changed.append(None)
         else:
             both = columns[number] & columns[number + 1]

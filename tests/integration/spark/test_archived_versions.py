@@ -50,15 +50,19 @@ class Written:
     def note(self, op, key, values):
         """Remember a change, and what it made of its row."""
         before = self.history[key][-1][0] if self.history[key] else None
-        is_compared = op == "u" and before in ("c", "u")
+        is_compared = op == "u" and before in ("c", "u", "r")
         changed = [name for name in ("v", "t") if self.rows[key][name] != values[name]] if is_compared else None
         self.history[key].append((op, values, changed))
         self.rows.pop(key, None)
         if op in "cu":
             self.rows[key] = values
 
-    def change(self):
-        """Insert, update, delete or move a row."""
+    def change(self, count):
+        """Insert, update, delete or move rows."""
+        for _ in range(count):
+            self._change()
+
+    def _change(self):
         key = (self.chosen.choice(NAMES), self.chosen.randrange(3))
         values = {"v": self.chosen.randrange(4), "t": self.chosen.choice(["x", "y", None])}
         where = "WHERE name = '{}' AND n = {}".format(*key)
@@ -79,6 +83,11 @@ class Written:
             text = "NULL" if values["t"] is None else f"'{values['t']}'"
             self.execute(f"UPDATE parts SET v = {values['v']}, t = {text} {where}")
             self.note("u", key, values)
+
+    def read(self):
+        """Remember that a snapshot reads the rows as they are, and that nothing is known of what was before."""
+        self.history.clear()
+        self.history.update((key, [("r", values, None)]) for key, values in self.rows.items())
 
     def insert(self, key):
         """Insert a row that :meth:`change` leaves alone."""
@@ -114,6 +123,20 @@ class Written:
 
         return commit
 
+    def without_binlog(self, *statements):
+        """Run statements that no batch has."""
+        connection = self.shop.server.connect()
+        with connection.cursor() as cursor:
+            for statement in (f"USE `{self.shop.database}`", "SET SESSION sql_log_bin = 0", *statements):
+                cursor.execute(statement)
+        connection.commit()
+        connection.close()
+
+    def shown(self, name, number):
+        """Return what ``cdc get`` shows: operation, ``v`` and changed columns of each version, and why there are no earlier ones."""
+        shown = json.loads(self.shop.cdc(f"cdc get shop {self.shop.database}.parts {name} {number} --versions --json"))
+        return [(one["_op"], one["v"], one["_changed"]) for one in shown["versions"]], shown["why"]
+
     def of_lake(self, name, key):
         """Return the version of a key that the lake table alone shows; a soft_delete table also has deleted rows."""
         if key in self.rows:
@@ -142,13 +165,17 @@ def shop(any_server, database, tmp_path, lake, monkeypatch):
 
 
 def test_versions_are_what_was_written_in_order(shop):
-    """Inserts, updates, deletes, moved keys, a TRUNCATE and an XA transaction over several windows; then without the oldest ones."""
+    """Rows of the snapshot, inserts, updates, deletes, moved keys, a TRUNCATE and an XA transaction over several windows.
+
+    Then without the oldest ones, after a new snapshot, and after one of a part: what the binlog lacked is a version too.
+    """
     shop.write(modes=[{"tables": f"{shop.database}.kept", "mode": "soft_delete"}])
     parts, found = Written(shop), {}
+    parts.change(20)
+    parts.read()
     shop.runs(2)
     for number in range(5):
-        for _ in range(30):
-            parts.change()
+        parts.change(30)
         if number == 1:
             parts.empty()
             parts.insert(("still", 1))
@@ -166,6 +193,7 @@ def test_versions_are_what_was_written_in_order(shop):
                 assert versions(found[name, key]) == parts.expected(key), (name, key)
                 assert versions(reader.archived_versions(key, limit=2)) == parts.expected(key)[:2]
                 assert orders(found[name, key]) == sorted(orders(found[name, key]), reverse=True)
+        assert any(len(one) > 1 and one[0][0] == "r" for one in parts.history.values())
         first = found["parts", ("a", 1)]
         times = first.rows.column("_ts").to_pylist()
         assert first.complete_since <= times[-1] <= times[0]
@@ -198,7 +226,12 @@ def test_versions_are_what_was_written_in_order(shop):
     shop.runs(2)
     shop.execute("UPDATE parts SET v = v + 1 WHERE name = 'still'")
     shop.runs(1)
-    for name, number, expected in (("still", 1, [("u", 3)]), ("xa", 1, [("r", 8)])):
-        shown = json.loads(shop.cdc(f"cdc get shop {shop.database}.parts {name} {number} --versions --json"))
-        assert [(one["_op"], one["v"]) for one in shown["versions"]] == expected
-        assert shown["why"] == "the table was quarantined, or a new snapshot replaced its changes"
+    why = "the table was quarantined, or a new snapshot replaced its changes"
+    assert parts.shown("still", 1) == ([("u", 3, ["v"]), ("r", 2, None)], why)
+    assert parts.shown("xa", 1) == ([("r", 8, None)], why)
+
+    parts.without_binlog("DELETE FROM parts WHERE name = 'still'", "UPDATE parts SET v = 9 WHERE name = 'xa'")
+    shop.cdc(f"cdc snapshot shop {shop.database}.parts --key-from '[\"still\"]' --key-to '[\"xa\"]'")
+    shop.runs(2)
+    assert parts.shown("still", 1) == ([("d", 3, None), ("u", 3, ["v"]), ("r", 2, None)], why)
+    assert parts.shown("xa", 1) == ([("r", 9, ["v"]), ("r", 8, None)], why)

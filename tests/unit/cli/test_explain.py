@@ -10,7 +10,7 @@ import pytest
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
-from cdc_lib.model.lake_table import Marker
+from cdc_lib.model.lake_table import Marker, SnapshotMark
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema import SourceType
 from cdc_lib.model.table_name import TableName
@@ -57,7 +57,7 @@ def test_each_version_names_its_event_window_cut_and_snapshot(cdc, people):
     newest, middle, oldest = explained["versions"]
     assert newest == {
         "op": "u", "committed": "2026-01-01T00:04:10+00:00", "changed": ["name"], "epoch": 1, "position": "binlog.000001:250", "gtid": None,
-        "window": "000001-000001.000000000200-000001.000000000300", "merge": second.merge_id, "merged_at": "2026-01-31T13:00:00+00:00",
+        "window": "000001-000001.000000000200-000001.000000000300", "chunk": "", "merge": second.merge_id, "merged_at": "2026-01-31T13:00:00+00:00",
         "lake_snapshot": second.tables[0].lake_snapshot, "checks": [],
     }  # fmt: skip
     for one, window in (
@@ -87,6 +87,22 @@ def test_a_change_after_the_last_cut_has_none(cdc, lake, people):
     assert (read["position"], read["window"], read["merge"]) == ("binlog.000001:300", "", "")
     result = cdc("explain", "shop", "shop.people", "de", 9)
     assert (result.exit_code, "no version is known" in result.stdout) == (1, True)
+
+
+def test_a_row_that_a_snapshot_read_names_its_chunk(cdc, lake, people):
+    """Instead of the window at whose position it was read."""
+    store = open_store(lake.config.store)
+    schema = table(
+        "shop.people", {"country": TEXT, "id": BIGINT, "name": TEXT, "raw": SourceType("bytes")}, ("country", "id")
+    )
+    BatchWriter(store).chunk(schema, 130, [{**KEY, "name": "new"}], snapshot="s1")
+    low = Point(1, 1, 130)
+    mark = SnapshotMark("s1", 1, True, low, low, low)
+    lake.add(lake.catalog.load_table(("shop", "people")), [], Marker(merged_to=Point(1, 1, 300), snapshots=(mark,)))
+    read = json.loads(cdc("explain", "shop", "shop.people", "de", 1, "--json").stdout)["versions"][2]
+    assert (read["op"], read["position"], read["window"]) == ("r", "binlog.000001:130", "")
+    assert (read["chunk"], read["merge"]) == ("snapshot-s1-shop.people-000000", people[0].merge_id)
+    assert "chunk         snapshot-s1-shop.people-000000" in cdc("explain", "shop", "shop.people", "de", 1).stdout
 
 
 def test_each_version_names_the_comparisons_that_covered_it(cdc, lake, people):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -22,16 +23,16 @@ TYPES = [pa.string(), pa.int64()]
 KEY = KeyColumns((ReadColumn("name", 1, TYPES[0]), ReadColumn("n", 2, TYPES[1])), "shop.orders")
 
 
-def part(rows):
+def part(rows, at=4):
     return Part(
-        "m", DataFile("p", TableName("shop", "orders"), "s", rows, 1, ""), SCHEMA, Point(1, 1, 4), Point(1, 1, 5)
+        "m", DataFile("p", TableName("shop", "orders"), "s", rows, 1, ""), SCHEMA, Point(1, 1, at), Point(1, 1, at + 1)
     )
 
 
 def segments(numbers, rows=1_000):
     """Segments of the windows with these numbers, newest first."""
     newest = sorted(numbers, reverse=True)
-    return segments_of([part(rows) for _ in newest], [f"batches/{number}/part" for number in newest])
+    return segments_of([part(rows, number) for number in newest], [f"batches/{number}/part" for number in newest])
 
 
 def test_a_key_is_found_in_each_row_group_that_has_it():
@@ -69,6 +70,17 @@ def test_segments_have_all_files_in_order_and_are_small():
     assert len(made) < 300 / 3
     assert [len(one.parts) for one in segments(range(5), rows=200_000)] == [1] * 5
     assert segments([]) == ()
+
+
+def test_the_files_of_one_window_are_in_one_segment():
+    """They are in no order of time: the newest version may be in any of them."""
+    parts = [part(1_000, number // 6) for number in reversed(range(60))]
+    found = segments_of(parts, [f"batches/{number}/part" for number in range(60)])
+    assert [one for each in found for one in each.parts] == parts
+    assert len(found) > 3
+    assert all(
+        len({one.low for one in each.parts} & {one.low for one in other.parts}) == 0 for each, other in pairwise(found)
+    )
 
 
 @pytest.mark.parametrize("removed", [1, 2, 3, 5])

@@ -18,61 +18,10 @@ from cdc_lib.model.table_mode import STATEMENT_ROW
 from cdc_lib.read import Lake
 from cdc_lib.read.asynchronous import AsyncTableReader
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.objects.open import open_store
 from cdc_lib.store.windows import stored_windows
-from tests.harness.batches import BIGINT, IDENTITY, INT, START_TIME, TEXT, BatchWriter, Row, at, table
-from tests.harness.lake import lake_config
-from tests.harness.small_lake import SmallLake, row
-
-PEOPLE = {"country": TEXT, "id": INT, "name": TEXT, "raw": SourceType("bytes")}
-KEY = ("country", "id")
-GTIDS = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
-
-
-class Source:
-    """A source with a lake table, the batches that it was merged from, and both cursors at the end of the last one."""
-
-    def __init__(self, folder, **changed):
-        (folder / "catalog.db").touch()
-        self.config = lake_config(folder, **changed)
-        self.store = open_store(self.config.store)
-        self.lake = SmallLake(self.config)
-        self.batches = BatchWriter(self.store)
-        self.schema = table("shop.people", PEOPLE, key=KEY)
-        self.stop = 4
-
-    def window(self, *rows, schema=None, **more):
-        """Write the next window of a hundred bytes."""
-        self.stop += 100
-        return self.batches.window(self.stop - 100, self.stop, {schema or self.schema: rows} if rows else {}, **more)
-
-    def merged(self, rows, mode="mirror", to=None, **changed):
-        """Make the lake table with rows, and the cursors."""
-        marker = Marker(merged_to=Point(1, 1, to or self.stop))
-        self.table = self.lake.make("people", rows, mode, marker=marker)
-        self.cursors(**changed)
-
-    def cursors(self, **changed):
-        drain = Cursor("shop", DRAIN, 0, 1, IDENTITY, at(self.stop), **changed)
-        for cursor in (drain, replace(drain, consumer=LAKE, quarantine=(), snapshots=())):
-            stored = ObjectCursorStore(self.store)
-            stored.swap(stored.load("shop", cursor.consumer), cursor)
-
-    def opened(self):
-        """Open the lake with the store."""
-        return Lake.open(self.config, store=self.store)
-
-    def remove_first_window(self):
-        first = stored_windows(self.store, "shop")[0]
-        self.store.delete([info.key for info in self.store.list(first.key.rpartition("/")[0])])
-
-
-def change(op, offset, name, country="de", number=1, **more):
-    return Row(op, offset, {"country": country, "id": number, "name": name, "raw": b"\x00\xff"}, **more)
-
-
-def time(offset):
-    return START_TIME + timedelta(seconds=offset)
+from tests.harness.archived_source import GTIDS, KEY, PEOPLE, Source, change, shown, time, versions
+from tests.harness.batches import BIGINT, IDENTITY, START_TIME, TEXT, Row, at, table
+from tests.harness.small_lake import row
 
 
 @pytest.fixture
@@ -93,16 +42,6 @@ ALL = [
     ("u", 30, "Eve", ["name"]),
     ("c", 10, "Ada", None),
 ]
-
-
-def shown(found):
-    names = ("_op", "_offset", "name", "_changed")
-    return [tuple(one[name] for name in names) for one in found.rows.to_pylist()]
-
-
-def versions(source, key=("de", 1), limit=None, **more):
-    with source.opened() as lake:
-        return lake.table("shop.people").archived_versions(key, limit, **more)
 
 
 def test_versions_are_the_changes_of_a_key_newest_first(source):

@@ -9,6 +9,7 @@ import pytest
 from cdc_lib.config import load_source
 from cdc_lib.errors import ConfigError
 from cdc_lib.read import happybase
+from tests.harness.archived_source import Source, time, with_every_kind
 from tests.harness.small_lake import SmallLake, row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -92,6 +93,32 @@ def test_versions_of_a_cell_are_newest_first(connection):
     assert table.cells(b"b", b"d:name", versions=1, include_timestamp=True) == [(b"new", 0)]
     assert table.row(b"b", [b"d:name"]) == {b"d:name": b"new"}
     assert [key for key, _ in table.scan(row_prefix=b"a")] == [b"a", b"ab"]
+
+
+def test_versions_of_a_mirror_are_those_that_batches_have(tmp_path):
+    """Deletes have no cells, and a row as of a time between a delete and an insert is empty."""
+    file = tmp_path / "shop.yaml"
+    file.write_text(SOURCE.format(folder=tmp_path))
+    (tmp_path / "cat.db").touch()
+    source = Source(tmp_path, load_source(file))
+    with_every_kind(source)
+    source.lake.cut(2, NOON, source.table)
+    with happybase.Connection(file) as connection:
+        table, key = connection.table("shop.people"), b'["de",1]'
+        times = {offset: int(time(offset).timestamp() * 1000) for offset in (50, 110, 120, 130)}
+        assert table.cells(key, b"d:name", include_timestamp=True) == [
+            (b"new", times[130]),
+            (b"updated", times[110]),
+            (b"read", times[50]),
+        ]
+        assert table.cells(key, b"d:name", versions=2, timestamp=times[130]) == [b"updated", b"read"]
+        as_of = {offset: table.row(key, [b"d:name"], timestamp=at) for offset, at in times.items()}
+        assert as_of == {50: {}, 110: {b"d:name": b"read"}, 120: {b"d:name": b"updated"}, 130: {}}
+        assert table.row(key, [b"d:name"]) == {b"d:name": b"new"}
+        assert table.families()[b"d:"]["max_versions"] is None
+        for limit in range(1, 5):
+            found = [row.cells[b"d:name"] for row in table._cells.versions(key, [b"d:name"], limit) if row.cells]
+            assert found[:limit] == [b"new", b"updated", b"read"][:limit]
 
 
 def test_what_cannot_be_done_says_why(connection, table):

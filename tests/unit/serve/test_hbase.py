@@ -13,8 +13,9 @@ from cdc_lib.config import load_source
 from cdc_lib.serve.app import make_app
 from cdc_lib.serve.catalog import CutCatalog
 from cdc_lib.store.objects.open import open_store
+from tests.harness.archived_source import Source, time, with_every_kind
 from tests.harness.rest_catalog import serving
-from tests.harness.small_lake import SmallLake, row
+from tests.harness.small_lake import row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SOURCE = """
@@ -27,17 +28,19 @@ lake: {{type: jdbc, uri: "jdbc:sqlite:{folder}/cat.db", warehouse: "file://{fold
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """Two tables in two cuts; the key of ``changes`` is a text, one of them with a slash."""
+    """Three tables in two cuts; the key of ``changes`` is a text, one of them with a slash; ``people`` have batches."""
     folder = tmp_path_factory.mktemp("hbase")
     (folder / "shop.yaml").write_text(SOURCE.format(folder=folder))
     (folder / "cat.db").touch()
-    lake = SmallLake(load_source(folder / "shop.yaml"))
+    source = Source(folder, load_source(folder / "shop.yaml"))
+    with_every_kind(source)
+    lake = source.lake
     orders = lake.make("orders", [row("de", 2, "zwei"), row("de", 10, "größer"), row("at", 5, None)])
     words = [row("b", 1, "old", 5), row("b", 2, "new", 9), row("a/c", 1, "slash"), row("a", 1, "y")]
     changes = lake.make("changes", words, "append", key=("country",))
     lake.cut(1, NOON, orders, changes)
     lake.add(orders, [row("fr", 1, "later")])
-    lake.cut(2, NOON + timedelta(hours=1), orders, changes)
+    lake.cut(2, NOON + timedelta(hours=1), orders, changes, source.table)
     with serving(make_app({"shop": CutCatalog(lake.config, open_store(lake.config.store), lake.catalog)}, "x")) as url:
         yield url
     lake.catalog.close()
@@ -98,6 +101,16 @@ def test_versions_come_newest_first(get):
     assert cells(get(path("shop.changes", "a/c", "/d:name")))[0][1] == [(b"d:name", b"slash")]
     assert len(cells(get("shop.changes/b/d:name/0,1?v=5"))[0][1]) == 2
     assert get("shop.changes/b/d:name/1,5").status_code == 404
+
+
+def test_versions_of_a_mirror_are_those_that_batches_have(get):
+    """A delete has no cells and does not count; of a table without batches it is one."""
+    asked = path("shop.people", '["de",1]', "/d:name")
+    for count, names in ((1, [b"new"]), (2, [b"new", b"updated"]), (9, [b"new", b"updated", b"read"])):
+        assert [value for _, value in cells(get(f"{asked}?v={count}"))[0][1]] == names
+    until = int(time(130).timestamp() * 1000)
+    assert [value for _, value in cells(get(f"{asked}/{until}?v=9"))[0][1]] == [b"updated", b"read"]
+    assert len(cells(get(path("shop.orders", '["de",2]', "/d:name?v=9")))[0][1]) == 1
 
 
 @pytest.mark.parametrize(
