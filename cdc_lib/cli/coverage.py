@@ -57,7 +57,7 @@ def say_coverage(outcome: Status, config: SourceConfig | None) -> None:
             say(f"{source}: {left.table} is not compared by ranges: {left.skipped}")
     began = outcome.lake.began_at if outcome.lake is not None else None
     findings = coverage_findings(
-        source, config.verify, outcome.coverage, outcome.verified, outcome.last_cut, now, since
+        source, config.verify, outcome.coverage, outcome.verified, outcome.last_cut, now, began
     )
     for finding in findings:
         say(f"{source}: {finding.what}. {finding.hint}", style="red" if finding.level == "error" else "yellow")
