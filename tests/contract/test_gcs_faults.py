@@ -15,6 +15,7 @@ from cdc_lib.store.objects.gcs import GcsStore
 from cdc_lib.store.objects.gcs_options import GcsOptions
 from tests.harness.google_account import TokenServer, account_key
 from tests.harness.lossy_proxy import LossyProxy
+from tests.harness.servers.gcs import GcsServer
 from tests.harness.stores import gcs
 
 FRESH = Cursor("shop", "drain", 0, 1, ServerIdentity("mysql", "uuid", 1), Position("binlog.000001", 4))
@@ -103,6 +104,41 @@ def test_an_answer_that_breaks_off_is_asked_for_again(store, direct, proxy):
     proxy.lose_answers("GET", 1, after_bytes=9_000)
     assert store.get("x").data == data
     assert proxy.lost == 1
+
+
+@pytest.fixture(scope="module")
+def behind():
+    """A store whose uploads, too, go through the proxy."""
+    server = GcsServer()
+    with LossyProxy(server.endpoint) as proxy:
+        server.uploads_at = proxy.url
+        with server:
+            yield GcsStore(server.make_bucket(), "p", GcsOptions(proxy.url, patience=1)), proxy
+
+
+def stream(behind, key, lost):
+    """Write 40 MiB, and lose answers in the middle."""
+    store, proxy = behind
+    with store.open_write(key) as file:
+        file.write(os.urandom(17 << 20))
+        proxy.lose_answers("PUT", lost)
+        file.write(os.urandom(23 << 20))
+
+
+def test_a_stream_that_cannot_be_sent_leaves_nothing(behind):
+    """The error may be tried again."""
+    store, proxy = behind
+    with pytest.raises(StoreUnavailable):
+        stream(behind, "big", 1_000)
+    proxy.lose_answers("PUT", 0)
+    assert store.get("big") is None
+    assert list(store.list("")) == []
+
+
+def test_a_stream_that_the_server_stored_wrongly_is_noticed(behind):
+    """Google ignores a part that it has; this server appends it once more, and the checksum of the whole differs."""
+    with pytest.raises(StoreUnavailable, match=r"(?i)checksum"):
+        stream(behind, "big", 1)
 
 
 def test_an_object_that_is_replaced_while_it_is_read_is_not_mixed(direct):

