@@ -29,6 +29,7 @@ NO_KEYS = (
     "NoAuthWithAWSException",
     "NoAwsCredentialsException",
     "NoCredentialsException",
+    "Error getting access token from metadata server",  # Google's connector
 )
 """Names and words of a process, perhaps on another machine, without keys for the storage."""
 
@@ -87,8 +88,8 @@ def fault_of(error: Exception, action: str, table: str) -> CdcError:
 def _unset(text: str, action: str, table: str) -> CdcError | None:
     """Return the error for something that the source file or a machine lacks; None if the text is about something else."""
     if any(word in text for word in NO_KEYS):
-        hint = "Name the keys in the source file (store.access_key_env, store.secret_key_env), or give each machine of "
-        hint += "Spark a role that may use the store."
+        hint = "Name the keys in the source file (store.access_key_env and store.secret_key_env, or store.service_account_env), "
+        hint += "or give each machine of Spark a role that may use the store."
         return StoreUnavailable(f"could not {action}: no keys for the storage: {_short(text)}", hint=hint, table=table)
     if any(word in text for word in NO_REGION):
         hint = "Name it in the source file: store.region, or client.region in lake.properties."

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from cdc_lib.config.source import SourceConfig
+    from tests.harness.servers.gcs import GcsServer
 
 # Airflow makes its home when it is first imported: never in the home folder of whoever runs the tests.
 if "AIRFLOW_HOME" not in os.environ:
@@ -111,6 +112,14 @@ def s3_server() -> Iterator[S3Server]:
 
 
 @pytest.fixture(scope="session")
+def gcs_server() -> Iterator[GcsServer]:
+    from tests.harness.servers.gcs import GcsServer
+
+    with GcsServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkSession, SourceConfig]]:
     """A running Spark, which takes seconds to start, with a catalog for all tests; each test uses its own database."""
     from spark_jobs.runtime.session import spark_session
@@ -147,6 +156,12 @@ def mariadb_database(mariadb_server: MariaDbServer) -> Iterator[str]:
 def bucket(s3_server: S3Server) -> str:
     """Name of a new, empty bucket."""
     return s3_server.make_bucket("test")
+
+
+@pytest.fixture
+def gcs_bucket(gcs_server: GcsServer) -> str:
+    """Name of a new, empty bucket of Google Cloud Storage."""
+    return gcs_server.make_bucket("test")
 
 
 def _database(server: SqlServer) -> Iterator[str]:

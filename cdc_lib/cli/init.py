@@ -84,7 +84,11 @@ def init(
     if not (folder / DEFAULTS_FILE).exists():
         shared = {
             "schedule": _SCHEDULE,
-            "store": {"url": ask.text("--store", "Store: file:///folder or s3://bucket/prefix", store, _STORE)},
+            "store": {
+                "url": ask.text(
+                    "--store", "Store: file:///folder, s3://bucket/prefix or gs://bucket/prefix", store, _STORE
+                )
+            },
             "lake": {
                 "type": "jdbc",
                 "uri": ask.text("--catalog", "Iceberg catalog: JDBC URI", catalog, _CATALOG),

@@ -11,6 +11,7 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.config.tunnel import SocksConfig, SshConfig
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.service_account import service_account
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class StoreKeys:
-    """The keys of an S3 account; their text never shows the secret key."""
+    """The keys of an S3 account, or the email and the JSON key of a Google service account; their text never shows the secret."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -178,11 +179,14 @@ def store_keys_from_environment(store: StoreConfig, environ: Mapping[str, str] =
     """
     if all(name in environ for name in HANDED_STORE):
         return StoreKeys(*(environ[name] for name in HANDED_STORE))
+    if store.scheme == "gs" and store.service_account_env is not None:
+        return google_keys(_required(environ, store.service_account_env, "the JSON key of the service account"))
     if store.access_key_env is None or store.secret_key_env is None:
         if store.connection is not None:
+            named = "service_account_env" if store.scheme == "gs" else "access_key_env and store.secret_key_env"
             raise ConfigError(
                 f"only Airflow knows the keys of the store {store.url}",
-                hint="Add store.access_key_env and store.secret_key_env to the source file to use it outside Airflow.",
+                hint=f"Add store.{named} to the source file to use it outside Airflow.",
                 connection=store.connection,
             )
         return None
@@ -190,6 +194,15 @@ def store_keys_from_environment(store: StoreConfig, environ: Mapping[str, str] =
         _required(environ, store.access_key_env, "the access key of the store"),
         _required(environ, store.secret_key_env, "the secret key of the store"),
     )
+
+
+def google_keys(text: str) -> StoreKeys:
+    """Return the JSON key of a Google service account as keys of a store.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    return StoreKeys(service_account(text).email, text)
 
 
 def _optional(environ: Mapping[str, str], name: str | None, what: str) -> str:

@@ -17,24 +17,29 @@ _BUCKET = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 
 
 class StoreConfig(Section):
-    """A local folder or an S3 bucket.
+    """A local folder, an S3 bucket, or a bucket of Google Cloud Storage.
 
-    The keys come from the environment variables ``access_key_env`` and ``secret_key_env`` or, under Airflow, from the
-    connection ``connection``; with both, Airflow takes the connection and the command line the variables. With neither, the
-    AWS client uses its default credential chain.
+    The keys of S3 come from the environment variables ``access_key_env`` and ``secret_key_env``, the key of Google from
+    ``service_account_env`` or, under Airflow, all of them from the connection ``connection``; with both, Airflow takes the
+    connection and the command line the variables. With neither, the client of AWS uses its default credential chain, and that of
+    Google the application default credentials.
     """
 
-    url: str = Field(description="file:///absolute/folder or s3://bucket/prefix")
+    url: str = Field(description="file:///absolute/folder, s3://bucket/prefix or gs://bucket/prefix")
     endpoint_url: str | None = Field(
-        default=None, description="http(s)://host:port of an S3 server that is not Amazon's"
+        default=None,
+        description="http(s)://host:port of an S3 server that is not Amazon's, or of a Google endpoint of one's own",
     )
     region: str | None = Field(default=None, description="name of the S3 region")
     access_key_env: VariableName | None = Field(default=None, description="environment variable with the access key")
     secret_key_env: VariableName | None = Field(default=None, description="environment variable with the secret key")
+    service_account_env: VariableName | None = Field(
+        default=None, description="gs:// only: environment variable with the JSON key of a Google service account"
+    )
     connection: str | None = Field(
         default=None,
         min_length=1,
-        description="id of an Airflow connection of the type CDC store, which holds the keys",
+        description="id of an Airflow connection of the type CDC store, which holds the keys; for gs:// also of the type Google Cloud",
     )
     ca: Path | None = Field(
         default=None,
@@ -56,9 +61,9 @@ class StoreConfig(Section):
             raise ValueError("a store's url has no .. in it; write the folder that it leads to")
         if parts.scheme == "file" and parts.netloc == "" and len(parts.path) > 1:
             return url.rstrip("/")
-        if parts.scheme == "s3" and _BUCKET.match(parts.netloc):
+        if parts.scheme in ("s3", "gs") and _BUCKET.match(parts.netloc):
             return url.rstrip("/")
-        raise ValueError("a store is file:///absolute/folder or s3://bucket/prefix")
+        raise ValueError("a store is file:///absolute/folder, s3://bucket/prefix or gs://bucket/prefix")
 
     @field_validator("endpoint_url")
     @classmethod
@@ -77,10 +82,25 @@ class StoreConfig(Section):
             raise ValueError("a store in a folder has no keys; leave out connection")
         return self
 
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> Self:
+        if self.scheme == "gs":
+            of_s3 = ("access_key_env", "secret_key_env", "region", "ca")
+            if wrong := [name for name in of_s3 if getattr(self, name) is not None]:
+                raise ValueError(f"{wrong[0]} is for a store at s3://; the key of gs:// is service_account_env")
+        elif self.service_account_env is not None and self.scheme == "s3":
+            raise ValueError("service_account_env is for a store at gs://")
+        return self
+
     @property
-    def scheme(self) -> Literal["file", "s3"]:
-        """URL scheme: ``file`` or ``s3``."""
-        return cast("Literal['file', 's3']", urlsplit(self.url).scheme)
+    def scheme(self) -> Literal["file", "s3", "gs"]:
+        """URL scheme: ``file``, ``s3`` or ``gs``."""
+        return cast("Literal['file', 's3', 'gs']", urlsplit(self.url).scheme)
+
+    @property
+    def s3_endpoint_url(self) -> str | None:
+        """The S3 server, which a lake in S3 shares with the store; None if the endpoint is one of Google's."""
+        return None if self.scheme == "gs" else self.endpoint_url
 
     @property
     def folder(self) -> Path:
@@ -89,10 +109,10 @@ class StoreConfig(Section):
 
     @property
     def bucket(self) -> str:
-        """Bucket of an ``s3`` store."""
+        """Bucket of an ``s3`` or ``gs`` store."""
         return urlsplit(self.url).netloc
 
     @property
     def prefix(self) -> str:
-        """Prefix of every key of an ``s3`` store, without slashes at its ends; may be empty."""
+        """Prefix of every key of an ``s3`` or ``gs`` store, without slashes at its ends; may be empty."""
         return urlsplit(self.url).path.strip("/")

@@ -27,4 +27,6 @@ def _way(config: StoreConfig, error: CdcError) -> str:
         return (
             f'mkdir -p "{folder}" && chown "$(id -un)" "{folder}", on a disk that is mounted for writing and not full.'
         )
+    if config.scheme == "gs":
+        return error.hint or "Give the service account the role Storage Object User on the bucket."
     return error.hint or "Give the key s3:GetObject, PutObject, DeleteObject and ListBucket there."

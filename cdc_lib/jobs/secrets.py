@@ -20,7 +20,8 @@ def secret_variables(config: SourceConfig) -> tuple[str, ...]:
     store, server = config.store, config.server
     ssh, socks = server.ssh, server.socks
     hop = (ssh.key_env, ssh.passphrase_env, ssh.password_env) if ssh else ((socks.password_env,) if socks else ())
-    named = (server.password_env, *hop, config.mask_key_env, store.access_key_env, store.secret_key_env)
+    keys = (store.access_key_env, store.secret_key_env, store.service_account_env)
+    named = (server.password_env, *hop, config.mask_key_env, *keys)
     own = tuple(name for name in named if name is not None)
     return (*own, *HANDED, *HANDED_STORE, *AWS)
 

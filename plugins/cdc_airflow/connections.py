@@ -5,6 +5,7 @@ A test answers one line for each finding of the preflight: ``ok``, ``warning`` o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,18 +26,18 @@ from cdc_lib.config import (
     StoreConfig,
     load_source,
 )
-from cdc_lib.config.credentials import StoreKeys, hop_login_from_environment, login_from_environment
+from cdc_lib.config.credentials import StoreKeys, google_keys, hop_login_from_environment, login_from_environment
 from cdc_lib.config.explain import explain
 from cdc_lib.config.server import ServerConfig, TlsConfig
 from cdc_lib.config.tables import TablesConfig
 from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.model.service_account import service_account
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
     from cdc_lib.model.finding import Finding
-    from cdc_lib.store.objects.local import LocalStore
-    from cdc_lib.store.objects.s3 import S3Store
+    from cdc_lib.ports import ObjectStore
 
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -110,7 +111,7 @@ class StoreConnectionHook(BaseHook):
                 name: value for name, value in _extra(connection).items() if name in _STORE_SETTINGS and value != ""
             }
             config = _checked(StoreConfig, given)
-            return answer_of(check_store(config, open_store(config, keys_of(connection))))
+            return answer_of(check_store(config, open_store(config, keys_of(connection, config.scheme))))
         except CdcError as error:
             return False, line_of("error", str(error))
 
@@ -182,18 +183,54 @@ def hop_login_of(server: ServerConfig) -> HopLogin:
     return found
 
 
-def keys_of(connection: Connection) -> StoreKeys | None:
-    """Return the keys of a store that a connection holds; None when it has neither.
+def keys_of(connection: Connection, scheme: str) -> StoreKeys | None:
+    """Return the keys of a store that a connection holds; None when it has none.
+
+    Args:
+        connection: the connection.
+        scheme: of the store's URL.
 
     Raises:
-        ConfigError: it has one of them only.
+        ConfigError: it has one of two only, or what it has is not the key of a Google service account.
     """
+    if scheme == "gs":
+        return _google_keys_of(connection)
     if not connection.login and not connection.password:
         return None
     if not connection.login or not connection.password:
         raise _lacking(connection, "secret key (its password)" if connection.login else "access key (its login)")
     mask_secret(connection.password)
     return StoreKeys(connection.login, connection.password)
+
+
+def _google_keys_of(connection: Connection) -> StoreKeys | None:
+    """Return the key of a service account: the password of a CDC store, or the key of a connection of the type Google Cloud."""
+    extra = _extra(connection)
+    of_google = [extra.get(name) or extra.get(f"extra__google_cloud_platform__{name}") for name in _GOOGLE_KEYS]
+    text = connection.password
+    if not text and of_google[0]:
+        text = of_google[0] if isinstance(of_google[0], str) else json.dumps(of_google[0])
+    if not text and of_google[1]:
+        text = _read(Path(str(of_google[1])), connection)
+    if not text:
+        return None
+    mask_secret(text)
+    mask_secret(service_account(text).private_key)
+    return google_keys(text)
+
+
+def _read(path: Path, connection: Connection) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"the key file of the connection {connection.conn_id} cannot be read",
+            hint="Correct its Keyfile Path, or give the text of the file as its Keyfile JSON.",
+            file=str(path),
+        ) from error
+
+
+_GOOGLE_KEYS = ("keyfile_dict", "key_path")
 
 
 def store_keys_of(config: SourceConfig) -> StoreKeys | None:
@@ -205,13 +242,14 @@ def store_keys_of(config: SourceConfig) -> StoreKeys | None:
     if config.store.connection is None:
         return None
     connection = _connection(config.store.connection)
-    keys = keys_of(connection)
+    keys = keys_of(connection, config.store.scheme)
     if keys is None:
-        raise _lacking(connection, "access key (its login)")
+        missing = "key of a service account (its password)" if config.store.scheme == "gs" else "access key (its login)"
+        raise _lacking(connection, missing)
     return keys
 
 
-def open_store_of(config: SourceConfig) -> LocalStore | S3Store:
+def open_store_of(config: SourceConfig) -> ObjectStore:
     """Open the store of a source, with the keys of the connection that its file names.
 
     Raises:

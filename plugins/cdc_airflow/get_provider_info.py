@@ -40,7 +40,7 @@ _SOURCE_FIELDS = {
 _STORE_FIELDS = {
     "url": {
         "label": "URL",
-        "description": "file:///absolute/folder or s3://bucket/prefix, as store.url of the source file.",
+        "description": "file:///absolute/folder, s3://bucket/prefix or gs://bucket/prefix, as store.url of the source file.",
         "schema": {"type": "string", "minLength": 1},
     },
     "endpoint_url": {
@@ -80,7 +80,10 @@ _CONNECTION_TYPES = [
         "ui-field-behaviour": {
             "hidden-fields": ["host", "port", "schema"],
             "relabeling": {"login": "Access key", "password": "Secret key"},
-            "placeholders": {"login": "empty: the AWS credentials of the process"},
+            "placeholders": {
+                "login": "empty: the AWS credentials of the process; empty for gs://",
+                "password": "for gs://: the JSON key of a service account",
+            },
         },
         "conn-fields": _STORE_FIELDS,
     },

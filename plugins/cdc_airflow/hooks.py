@@ -123,7 +123,8 @@ class CdcHook(BaseHook):
         # Numba, Arrow and boto3 come with it: time that the parsing of DAG files must not take.
         from cdc_lib.pipeline import Pipeline
 
-        for name in (self.config.store.access_key_env, self.config.store.secret_key_env):
+        store = self.config.store
+        for name in (store.access_key_env, store.secret_key_env, store.service_account_env):
             if name and os.environ.get(name):
                 mask_secret(os.environ[name])
         return Pipeline.open(self.config, credentials, store_keys_of(self.config))

@@ -23,7 +23,7 @@ from cdc_lib.store.objects.open import open_store
 from cdc_lib.store.objects.probe import PROBES
 from spark_jobs.errors import said
 from spark_jobs.probing.faults import cause_of, fault
-from spark_jobs.probing.limits import S3A
+from spark_jobs.probing.limits import STORE
 from spark_jobs.runtime.attach import tag_thread
 from spark_jobs.runtime.session import set_for, store_session, table_session
 from spark_jobs.sql import full_name
@@ -66,7 +66,7 @@ def check_store(spark: SparkSession, config: SourceConfig) -> Iterator[Finding]:
             key = f"{PROBES}/{secrets.token_hex(8)}.parquet"
             store.put(key, _parquet(number))
             written.append(key)
-        with _doing(f"read the store {config.store.url}"), set_for(session, S3A):
+        with _doing(f"read the store {config.store.url}"), set_for(session, STORE):
             frame = session.read.schema(f"{_COLUMN} BIGINT").parquet(*map(store.url, written))
             _refuse_other_rows(sorted(row[0] for row in frame.collect()), tasks, "the store")
     finally:

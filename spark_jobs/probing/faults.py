@@ -37,9 +37,9 @@ CAUSES = (
     ),
     Cause(
         NO_KEYS,
-        "there are no keys for S3",
-        "Name them in the source file (store.access_key_env, store.secret_key_env), or give each machine of Spark a role "
-        "that may use the store.",
+        "there are no keys for the storage",
+        "Name them in the source file (store.access_key_env and store.secret_key_env, or store.service_account_env), or give "
+        "each machine of Spark a role that may use the store.",
     ),
     Cause(
         NO_REGION,

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from cdc_lib.config.source import SourceConfig
 
-S3A = {
+STORE = {
     "fs.s3a.impl.disable.cache": "true",  # an open file system would keep the limits it was opened with
     "fs.s3a.attempts.maximum": "1",
     "fs.s3a.retry.limit": "1",
     "fs.s3a.retry.interval": "100ms",
     "fs.s3a.connection.establish.timeout": "3s",
     "fs.s3a.connection.timeout": "10s",
+    "fs.gs.impl.disable.cache": "true",
+    "fs.gs.http.max.retry": "1",
+    "fs.gs.http.connect-timeout": "3000",
+    "fs.gs.http.read-timeout": "10000",
 }
-"""Of Hadoop's client, in a session."""
+"""Of Hadoop's clients, in a session."""
 
 CATALOG = {
     "s3.retry.num-retries": "1",

@@ -29,6 +29,7 @@ from spark_jobs.errors import translate_errors
 from spark_jobs.runtime.attach import OWN_FILE_SYSTEMS, attached_session, is_attached, tag_thread
 from spark_jobs.runtime.class_archive import archive_options
 from spark_jobs.runtime.gateway import start_java
+from spark_jobs.runtime.google_settings import google_settings
 from spark_jobs.runtime.jars import jar_paths
 from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.java_options import java_options
@@ -290,6 +291,8 @@ def session_jars(config: SourceConfig) -> list[Path]:
     names += [name for name in CATALOG_DRIVERS if (config.lake.uri or "").startswith(f"jdbc:{name}:")]
     if config.store.scheme == "s3" or is_in_s3(config.lake) or only_catalog_knows(config.lake):
         names.append("s3")
+    if config.store.scheme == "gs":
+        names.append("gcs")
     return jar_paths(names)
 
 
@@ -314,7 +317,9 @@ def catalog_settings(config: SourceConfig) -> dict[str, str]:
 
 
 def hadoop_settings(store: StoreConfig) -> Mapping[str, str]:
-    """Return Spark's settings to read batches from S3; empty for a local folder."""
+    """Return Spark's settings to read batches from S3 or Google Cloud Storage; empty for a local folder."""
+    if store.scheme == "gs":
+        return google_settings(store) | ({"fs.gs.impl.disable.cache": "true"} if OWN_FILE_SYSTEMS in os.environ else {})
     if store.scheme != "s3":
         return {}
     settings = {
@@ -348,10 +353,10 @@ def _s3_properties(store: StoreConfig) -> dict[str, str]:
     properties: dict[str, str] = {}
     if store.region:
         properties["client.region"] = store.region
-    if store.endpoint_url:
+    if store.s3_endpoint_url:
         properties |= {
             "client.region": store.region or _REGION,
-            "s3.endpoint": store.endpoint_url,
+            "s3.endpoint": store.s3_endpoint_url,
             "s3.path-style-access": str(store.path_style).lower(),
         }
     keys = storage_keys(store)

@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
 @contextmanager
 def _spark(options: argparse.Namespace) -> Iterator[SparkSession]:
     conf = spark_conf(options.conf, "--conf")
-    jars, trust = jar_paths(["iceberg", *CATALOG_DRIVERS, "s3"]), trust_store(options.ca)
+    jars, trust = jar_paths(["iceberg", *CATALOG_DRIVERS, "s3", "gcs"]), trust_store(options.ca)
     settings = start_settings(options.master, options.driver_memory, jars, conf, java=QUICK, trust=trust)
     spark = started("cdc-spark-server", settings)
     threading.Thread(target=_end_with_java, name="java", daemon=True).start()

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 from cdc_lib.config.credentials import HANDED_STORE
 from cdc_lib.jobs.secrets import AWS
 
+_NAMED = ("access_key_env", "secret_key_env", "service_account_env")
+
 
 class BucketKeys:
     """Remembers the keys with which each bucket was used first; not thread-safe."""
@@ -30,12 +32,12 @@ class BucketKeys:
         """
         store = config.get("store", {})
         url = urlsplit(str(store.get("url", "")))
-        if url.scheme != "s3":
+        if url.scheme not in ("s3", "gs"):
             return False
         used = [
             store.get("endpoint_url"),
-            *(secrets.get(str(store.get(name))) for name in ("access_key_env", "secret_key_env")),
+            *(secrets.get(str(store.get(name))) for name in _NAMED),
             *(value for name, value in sorted(secrets.items()) if name in (*AWS, *HANDED_STORE)),
         ]
         digest = hashlib.sha256(json.dumps(used).encode()).hexdigest()
-        return self._first.setdefault(url.netloc, digest) != digest
+        return self._first.setdefault(f"{url.scheme}://{url.netloc}", digest) != digest

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from cdc_lib.store.objects import open as open_module
 from cdc_lib.store.objects import s3
+from tests.harness.google_account import TokenServer, account_key
 from tests.harness.servers import MariaDbServer
 from tests.integration.test_operations_config import Shop, _continues, _refused
 
@@ -76,6 +80,31 @@ def test_a_store_that_ignores_conditions_is_refused_and_another_one_works(
         changed.setattr(s3.boto3.session.Session, "client", without_conditions(s3.boto3.session.Session.client))
         _refused(shop, "cdc step plan shop", "does not keep the condition")
     _continues(shop)
+
+
+def test_a_store_of_google_is_reported_until_its_settings_are_right(
+    shop_on, mariadb_server, mariadb_database, gcs_server, gcs_bucket, monkeypatch
+):
+    """The extra, the key, the private key in it, the bucket."""
+    shop = shop_on(mariadb_server, mariadb_database)
+    bucket = {"url": f"gs://{gcs_bucket}/store", "endpoint_url": gcs_server.endpoint}
+    named = {**bucket, "service_account_env": "OPERATIONS_ACCOUNT"}
+    plan = "cdc step plan shop"
+    shop.write(shop.settings(store=bucket))
+    with monkeypatch.context() as changed:
+        changed.setattr(open_module, "_installed", lambda _: False)
+        _refused(shop, plan, "the store … needs google-cloud-storage, which is not installed")
+    shop.write(shop.settings(store=named))
+    monkeypatch.setenv("OPERATIONS_ACCOUNT", "/etc/key.json")
+    _refused(shop, plan, "the key of the store is not the JSON key of a Google service account")
+    with TokenServer() as tokens:
+        key = json.loads(account_key(tokens.url))
+        monkeypatch.setenv("OPERATIONS_ACCOUNT", json.dumps({**key, "private_key": key["private_key"][:200]}))
+        _refused(shop, plan, "the private key in the key of the service account cannot be read")
+        monkeypatch.setenv("OPERATIONS_ACCOUNT", json.dumps(key))
+        shop.write(shop.settings(store={**named, "url": "gs://not-there/store"}))
+        _refused(shop, plan, "could not …: Google Cloud Storage answered")
+        _continues(shop, store=named)
 
 
 def on_s3(server, bucket):

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from pydantic import ValidationError
 
 from cdc_lib.config.credentials import StoreKeys, store_keys_from_environment
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.errors import ConfigError
+from cdc_lib.store.objects.gcs_options import GcsOptions
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.objects.s3 import S3Store
 from cdc_lib.store.objects.s3_options import S3Options
 
+if TYPE_CHECKING:
+    from cdc_lib.store.objects.gcs import GcsStore
 
-def open_store(config: StoreConfig, keys: StoreKeys | None = None) -> LocalStore | S3Store:
+_CONNECT, _READ = 2, 5
+"""Seconds that an impatient store waits."""
+
+
+def open_store(
+    config: StoreConfig, keys: StoreKeys | None = None, *, impatient: bool = False
+) -> LocalStore | S3Store | GcsStore:
     """Return the store of a source, without contacting it.
 
     Args:
         config: ``store:`` of the source file.
-        keys: of its S3 account; those of the environment without.
+        keys: of its account; those of the environment without.
+        impatient: give up in seconds, because somebody waits in front of a screen.
 
     Raises:
-        ConfigError: an environment variable that should hold a key is not set.
+        ConfigError: an environment variable that should hold a key is not set, or the extra of this kind of store is not installed.
     """
     if config.scheme == "file":
         return LocalStore(config.folder)
     keys = keys or store_keys_from_environment(config)
+    if config.scheme == "gs":
+        return _gcs_store(config, keys, impatient=impatient)
     options = S3Options(
         endpoint_url=config.endpoint_url,
         region=config.region,
@@ -33,10 +50,35 @@ def open_store(config: StoreConfig, keys: StoreKeys | None = None) -> LocalStore
         ca=config.ca,
         path_style=config.path_style,
     )
+    if impatient:
+        options = replace(options, connect_timeout=_CONNECT, read_timeout=_READ, attempts=2)
     return S3Store(config.bucket, config.prefix, options)
 
 
-def open_at(config: StoreConfig, location: str) -> LocalStore | S3Store:
+def _gcs_store(config: StoreConfig, keys: StoreKeys | None, *, impatient: bool) -> GcsStore:
+    """Open a bucket of Google's; its client is an optional dependency, and imported here, because only such a store needs it."""
+    if not _installed("google.cloud.storage"):
+        raise ConfigError(
+            f"the store {config.url} needs google-cloud-storage, which is not installed",
+            hint='pip install "lakecdc[gcs]"',
+        )
+    options = GcsOptions(endpoint_url=config.endpoint_url, key=keys.secret_key if keys else None)
+    if impatient:
+        options = replace(options, connect_timeout=_CONNECT, read_timeout=_READ, patience=_READ)
+    store: GcsStore = importlib.import_module("cdc_lib.store.objects.gcs").GcsStore(
+        config.bucket, config.prefix, options
+    )
+    return store
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of a package above it
+        return False
+
+
+def open_at(config: StoreConfig, location: str) -> LocalStore | S3Store | GcsStore:
     """Return a store at another location, with the connection settings of the source's own store.
 
     Raises:
@@ -47,7 +89,8 @@ def open_at(config: StoreConfig, location: str) -> LocalStore | S3Store:
     except ValidationError as error:
         raise ConfigError(
             f"{location!r} is not a valid place for batches",
-            hint="Write it as file:///absolute/folder or s3://bucket/prefix.",
+            hint="Write it as file:///absolute/folder, s3://bucket/prefix or gs://bucket/prefix. A bucket is of the kind of the "
+            "source's own store, whose keys it is opened with.",
         ) from error
     if other.url == config.url:
         raise ConfigError(f"{location} is the store of the source itself", hint="Name another folder or prefix.")

@@ -38,7 +38,7 @@ from cdc_lib.store.objects.keys import check_key, check_prefix
 from cdc_lib.store.objects.probe import refuse_broken_conditions
 from cdc_lib.store.objects.s3_errors import CONFLICT, NOT_FOUND, PRECONDITION_FAILED, fault_of
 from cdc_lib.store.objects.s3_options import S3Options
-from cdc_lib.store.objects.s3_streams import PartWriter, RangeReader
+from cdc_lib.store.objects.streams import PartWriter, RangeReader
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -24,9 +24,7 @@ from cdc_lib.status.holdings import Holdings, HoldingsReader
 from cdc_lib.status.table_rows import TableRow, table_rows
 from cdc_lib.status.window_facts_reader import WindowFactsReader
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.objects.open import open_store
-from cdc_lib.store.objects.s3 import S3Store
 
 KEYS_FOR = 60.0
 """Seconds after which the keys of connections are looked up again: somebody may have added or changed them."""
@@ -160,7 +158,7 @@ class Folder:
         keys = store_keys_of(config)
         key = (config.store.model_dump_json(), keys)
         if key not in self._stores:
-            self._stores[key] = _impatient(open_store(config.store, keys))
+            self._stores[key] = open_store(config.store, keys, impatient=True)
         return self._stores[key]
 
     def _signature(self) -> Signature:
@@ -171,13 +169,6 @@ class Folder:
             )
         files = ((path.name, path.stat()) for path in sorted(self.path.iterdir()))
         return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in files)
-
-
-def _impatient(store: LocalStore | S3Store) -> ObjectStore:
-    """Return a store that gives up in seconds: somebody waits in front of a screen, and asks again."""
-    if isinstance(store, LocalStore):
-        return store
-    return S3Store(store.bucket, store.prefix, replace(store.options, connect_timeout=2, read_timeout=5, attempts=2))
 
 
 @cache

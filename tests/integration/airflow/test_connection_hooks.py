@@ -17,6 +17,7 @@ from cdc_lib.config import load_source
 from cdc_lib.config.credentials import store_keys_from_environment
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.store.objects.open import open_store
+from tests.harness.google_account import EMAIL, TokenServer, account_key
 from tests.harness.servers import MySqlServer
 
 
@@ -191,3 +192,49 @@ def test_a_store_that_is_not_filled_in_is_refused_by_its_field(connect, given, n
     good, message = StoreConnectionHook("tested").test_connection()
     assert (good, len(message.splitlines())) == (False, 1)
     assert named in message
+
+
+@pytest.mark.parametrize("held", ["password", "keyfile_dict", "key_path"])
+def test_the_key_of_a_service_account_comes_from_a_connection_and_goes_to_the_jobs(
+    gcs_server, gcs_bucket: str, connect, tmp_path: Path, held: str
+):
+    """Of a connection of the type CDC store or Google Cloud; its Test button tries the store."""
+    settings = {"url": f"gs://{gcs_bucket}/cdc", "endpoint_url": gcs_server.endpoint}
+    file = tmp_path / "shop.yaml"
+    file.write_text(yaml.safe_dump({**plain(tmp_path), "store": {**settings, "connection": "tested"}}))
+    with TokenServer() as tokens:
+        key = account_key(tokens.url)
+        (tmp_path / "key.json").write_text(key)
+        if held == "password":
+            connect("cdc_store", password=key, extra=settings)
+        else:
+            extra = {held: key if held == "keyfile_dict" else str(tmp_path / "key.json")}
+            connect("google_cloud_platform", extra={**settings, **extra})
+        good, message = StoreConnectionHook("tested").test_connection()
+        assert good, message
+        hook = CdcHook(file)
+        hook.lake_pipeline().store.put("shop/here", b"1")
+        assert tokens.asked_by == {EMAIL}
+        config = load_source(file)
+        keys = store_keys_from_environment(config.store, hook.store_handed_on())
+        assert keys is not None
+        assert keys.secret_key == key
+        assert "PRIVATE" not in message + repr(keys)
+
+
+def test_a_connection_without_the_key_of_a_service_account_says_what_it_lacks(connect, tmp_path: Path):
+    """Nothing at all, a file that is not there, and something else."""
+    file = tmp_path / "shop.yaml"
+    file.write_text(yaml.safe_dump({**plain(tmp_path), "store": {"url": "gs://b", "connection": "tested"}}))
+    connect("cdc_store")
+    with pytest.raises(ConfigError, match="service account"):
+        CdcHook(file).store_handed_on()
+    connect("google_cloud_platform", extra={"key_path": str(tmp_path / "none.json")})
+    with pytest.raises(ConfigError, match="key file of the connection tested cannot be read"):
+        CdcHook(file).store_handed_on()
+    (tmp_path / "none.json").write_text(account_key("https://oauth2.example/token"))
+    assert len(CdcHook(file).store_handed_on()) == 2
+    connect("cdc_store", password="a secret")
+    with pytest.raises(ConfigError, match="not the JSON key") as caught:
+        CdcHook(file).store_handed_on()
+    assert "a secret" not in str(caught.value)

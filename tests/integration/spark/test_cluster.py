@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.harness.google_account import TokenServer, account_key
 from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import MySqlServer, S3Server
+from tests.harness.servers.gcs import GcsServer
 from tests.harness.servers.postgres import USER, PostgresServer
 from tests.harness.servers.rest_catalog import RestCatalogServer
 from tests.harness.spark_cluster import SparkCluster
@@ -112,6 +114,32 @@ def test_the_lake_equals_the_source_through_everything(source: Source, cluster: 
     written = cluster.executors()
     assert len(written) == 2  # both workers ran tasks of the driver that stays
     assert all("Finished task" in text for text in written)
+
+
+def test_executors_read_batches_at_google_with_the_key_of_the_job(
+    mysql_server: MySqlServer,
+    mysql_database: str,
+    tmp_path: Path,
+    spark_server: RunningSparkServer,
+    gcs_server: GcsServer,
+    gcs_bucket: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Workers have neither the key nor the jar; the lake is in a folder that all of them share."""
+    with TokenServer() as tokens:
+        monkeypatch.setenv("CDC_PASSWORD", mysql_server.cdc_password)
+        monkeypatch.setenv("TEST_ACCOUNT", account_key(tokens.url))
+        store = {"url": f"gs://{gcs_bucket}/batches", "endpoint_url": gcs_server.endpoint}
+        settings = {"store": {**store, "service_account_env": "TEST_ACCOUNT"}}
+        source = Source(mysql_server, mysql_database, tmp_path, spark_server, settings=settings)
+        source.cdc("run shop")
+        source.execute("REPLACE INTO orders SELECT id + 1, 'changed' FROM orders")
+        source.execute("DELETE FROM orders WHERE id = 1")
+        source.cdc("run shop")
+        # Each process keeps its token: the driver and at least one executor asked for their own.
+        assert sum("Java" in agent for agent in tokens.agents) > 1, tokens.agents
+        assert source.verified()["clean"]
+        assert f"Spark's executors read the store {store['url']}" in source.cdc("doctor shop --spark --json")
 
 
 def test_a_killed_worker_costs_a_retry_of_its_tasks(source: Source, cluster: SparkCluster) -> None:

@@ -14,6 +14,7 @@ from cdc_lib.config import (
     store_keys_from_environment,
 )
 from cdc_lib.errors import ConfigError
+from tests.harness.google_account import EMAIL, account_key
 
 
 def test_no_text_of_a_log_in_shows_its_password():
@@ -61,3 +62,37 @@ def test_half_a_pair_of_keys_is_refused():
         StoreConfig(url="s3://b", access_key_env="A")
     with pytest.raises(ValueError, match="together"):
         ServerConfig(host="h", connection="c", tls={"cert": "/c"})
+
+
+def test_the_key_of_a_service_account_comes_from_the_named_variable():
+    """Without a name Google's client looks for itself; what is no key is refused, and not shown."""
+    store = StoreConfig(url="gs://b", service_account_env="K")
+    key = account_key("https://oauth2.example/token")
+    assert store_keys_from_environment(store, {"K": key}) == StoreKeys(EMAIL, key)
+    assert store_keys_from_environment(StoreConfig(url="gs://b"), {}) is None
+    with pytest.raises(ConfigError, match="variable K is not set"):
+        store_keys_from_environment(store, {})
+    for wrong in ("/etc/key.json", "{}", "[1]", '{"client_email": 1, "private_key": "s", "private_key_id": "i"}'):
+        with pytest.raises(ConfigError, match="not the JSON key") as caught:
+            store_keys_from_environment(store, {"K": wrong})
+        assert wrong not in str(caught.value)
+    with pytest.raises(ConfigError, match="only Airflow knows") as caught:
+        store_keys_from_environment(StoreConfig(url="gs://b", connection="c"), {})
+    assert "store.service_account_env" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"url": "gs://b", "access_key_env": "A", "secret_key_env": "S"},
+        {"url": "gs://b", "region": "eu"},
+        {"url": "gs://b", "ca": "/ca.pem"},
+        {"url": "s3://b", "service_account_env": "K"},
+        {"url": "gs://"},
+        {"url": "gs://b/../c"},
+    ],
+)
+def test_settings_of_another_kind_of_store_are_refused(settings):
+    """They would have no effect."""
+    with pytest.raises(ValueError, match="store"):
+        StoreConfig.model_validate(settings)

@@ -12,6 +12,7 @@ import yaml
 from spark_jobs.runtime.jars import locked_jars
 from tests.harness.features import SINCE
 from tests.harness.pages import ROOT
+from tests.harness.servers.gcs import VERSION as FAKE_GCS
 from tests.harness.servers.s3 import VERSITYGW
 from tests.harness.servers.versions import DEFAULT, KNOWN, MYSQL_JARS, UnknownVersion, chosen, release
 
@@ -80,6 +81,7 @@ def test_what_is_pinned_is_what_the_matrix_calls_tested():
     assert versions(TESTED, "Iceberg")[0] == JARS["iceberg"]
     assert JARS["mariadb-server"] in versions(TESTED, "MariaDB")
     assert f"versitygw {VERSITYGW} (S3)" in versions(TESTED, "store")
+    assert f"fake-gcs-server {FAKE_GCS} (Google Cloud Storage)" in versions(TESTED, "store")
 
 
 def test_servers_in_jars_are_in_the_lock():

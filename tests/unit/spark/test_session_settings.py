@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc_lib.lake.catalog import catalog_properties
 from spark_jobs.runtime.gateway import without_variables
 from spark_jobs.runtime.session import (
     DEFAULTS,
@@ -15,6 +16,7 @@ from spark_jobs.runtime.session import (
     hidden_from_java,
     spark_settings,
 )
+from tests.harness.google_account import EMAIL, account_key, private_key
 from tests.harness.lake import lake_config
 from tests.harness.servers.certificate import write_certificate
 
@@ -66,6 +68,33 @@ def test_jars_depend_on_the_store_and_the_catalog(tmp_path):
     assert [path.rpartition("/")[2] for path in local.split(":")] == ["iceberg.jar", "sqlite.jar"]
     remote = spark_settings(lake_config(tmp_path, store=S3))["spark.driver.extraClassPath"]
     assert remote.endswith("/s3.jar")
+    google = spark_settings(lake_config(tmp_path, store={"url": "gs://bucket/cdc"}))["spark.driver.extraClassPath"]
+    assert google.endswith("/sqlite.jar:" + str(tmp_path / "gcs.jar"))
+
+
+def test_a_store_of_google_is_reached_with_the_key_of_its_account(tmp_path, monkeypatch):
+    """In a session, never on a command line; without a key each machine finds its own, and plain HTTP gets none."""
+    monkeypatch.setenv("STORE_ACCOUNT", account_key("https://oauth2.example/token"))
+    config = lake_config(tmp_path, store={"url": "gs://bucket/cdc", "service_account_env": "STORE_ACCOUNT"})
+    settings = hadoop_settings(config.store)
+    assert settings["fs.gs.auth.service.account.email"] == EMAIL
+    assert settings["fs.gs.auth.service.account.private.key"] == private_key()
+    assert settings["fs.gs.token.server.url"] == "https://oauth2.example/token"
+    assert "PRIVATE" not in f"{spark_settings(config)}"
+    assert "STORE_ACCOUNT" in hidden_from_java(config)
+    found = hadoop_settings(lake_config(tmp_path, store={"url": "gs://bucket/cdc"}).store)
+    assert not any("auth" in name for name in found)
+    plain = hadoop_settings(lake_config(tmp_path, store={"url": "gs://b", "endpoint_url": "http://127.0.0.1:9"}).store)
+    assert plain["fs.gs.storage.root.url"] == "http://127.0.0.1:9/"
+    assert plain["fs.gs.auth.null.enable"] == "true"
+
+
+def test_a_lake_in_s3_takes_nothing_of_a_store_of_google(tmp_path):
+    """Its endpoint is no S3 server."""
+    lake = {"type": "rest", "uri": "http://rest", "warehouse": "s3://bucket/lake"}
+    config = lake_config(tmp_path, store={"url": "gs://b", "endpoint_url": "https://gcs.example"}, lake=lake)
+    assert not any("gcs.example" in value for value in catalog_settings(config).values())
+    assert "s3.endpoint" not in catalog_properties(config)
 
 
 def test_jars_are_sent_to_a_cluster(tmp_path):

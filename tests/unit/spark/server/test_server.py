@@ -115,6 +115,9 @@ def test_other_keys_for_the_same_bucket_are_noticed() -> None:
     assert not keys.are_others({"store": {**config["store"], "url": "s3://two"}}, {"A": "1", "S": "3"})
     assert keys.are_others({"store": {"url": "s3://two"}}, {"AWS_ACCESS_KEY_ID": "x"})
     assert not keys.are_others({"store": {"url": "file:///s"}}, {"A": "9"})
+    google = {"store": {"url": "gs://one/a", "service_account_env": "K"}}
+    assert not keys.are_others(google, {"K": "1"})
+    assert keys.are_others(google, {"K": "2"})
 
 
 def test_a_used_port_is_an_error_before_spark_starts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,277 @@
+"""Objects in a bucket of Google Cloud Storage.
+
+The etag of an object is its generation, and the conditions are ``ifGenerationMatch``; 0 stands for an object that does not
+exist. Conditional writes are sent again here and not by Google's client, so that a write whose response was lost is
+recognized by the object that is stored.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import random
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, ClassVar, cast
+
+from google.api_core.exceptions import NotFound, PreconditionFailed
+
+from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
+from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
+from cdc_lib.store.objects.gcs_client import CONNECTIONS, GoogleBucket
+from cdc_lib.store.objects.gcs_options import GcsOptions
+from cdc_lib.store.objects.keys import check_key, check_prefix
+from cdc_lib.store.objects.probe import refuse_broken_conditions
+from cdc_lib.store.objects.streams import PART_BYTES, PartWriter, RangeReader
+
+log = logging.getLogger(__name__)
+
+READ_AHEAD = 256 << 10
+"""Bytes that a small read asks for, so that a Parquet footer is one request."""
+
+_ABSENT = 0
+"""Generation of an object that does not exist, in a condition."""
+
+_LONGEST_PAUSE = 5.0
+"""Seconds between two attempts. Google lets an object be written about once a second and refuses faster writers."""
+
+
+class GcsStore:
+    """An object store in a bucket of Google Cloud Storage; safe to share between threads.
+
+    Before its first conditional write a process tries the store with a few tiny objects, once (see :meth:`probe`).
+
+    Args:
+        bucket: name of the bucket, which must exist.
+        prefix: prefix of every key, without slashes at its ends; may be empty.
+        options: connection options.
+    """
+
+    _proved: ClassVar[set[tuple[str | None, str, str]]] = set()
+    _probing: ClassVar[threading.RLock] = threading.RLock()
+
+    def __init__(self, bucket: str, prefix: str = "", options: GcsOptions | None = None) -> None:
+        self.bucket = bucket
+        self.prefix = check_key(prefix) if prefix else ""
+        self.options = options or GcsOptions()
+        self._gcs = GoogleBucket(bucket, f"{prefix}/" if prefix else "", self.options)
+        self._inside_probe = False
+
+    def __repr__(self) -> str:
+        """Text for messages; holds no secret."""
+        return f"GcsStore(gs://{self.bucket}/{self.prefix}, endpoint_url={self.options.endpoint_url})"
+
+    def get(self, key: str) -> StoredObject | None:
+        """Return a whole object, or None if it does not exist."""
+        blob: Any = None
+        data: bytes | None = None
+        with self._gcs.translate_errors("read an object", key), self._none_if_missing():
+            blob = self._gcs.blob(key)
+            data = blob.download_as_bytes(**self._gcs.again)
+        return StoredObject(data, str(blob.generation)) if data is not None else None
+
+    def put(self, key: str, data: bytes) -> str:
+        """Write or overwrite an object; returns its etag."""
+        with self._gcs.translate_errors("write an object", key):
+            return self._upload(key, data, **self._gcs.again)
+
+    def put_if_absent(self, key: str, data: bytes) -> bool:
+        """Write an object if the key is free; returns whether this call wrote it, also if the response was lost."""
+        return self._put_if(key, data, _ABSENT) is not None
+
+    def put_if_match(self, key: str, data: bytes, etag: str) -> str | None:
+        """Overwrite the object if it still has this etag; returns the new etag, else None."""
+        check_key(key)
+        return self._put_if(key, data, int(etag)) if etag.isdecimal() and int(etag) != _ABSENT else None
+
+    @contextmanager
+    def open_write(self, key: str) -> Iterator[BinaryIO]:
+        """Stream a large object; it appears when the block ends without an error, else never."""
+        upload = _GcsUpload(self._gcs, check_key(key))
+        writer = PartWriter(upload)
+        try:
+            yield cast("BinaryIO", writer)
+            writer.finish()
+        except BaseException:
+            upload.abort()
+            raise
+
+    def open_read(self, key: str) -> BinaryIO:
+        """Open an object for reading with seek; raises CorruptBatch if it does not exist.
+
+        All ranges are of one generation: an object that is replaced during the read raises CorruptBatch too.
+        """
+        blob: Any = None
+        with self._gcs.translate_errors("read an object", key), self._none_if_missing():
+            blob = self._gcs.blob(key)
+            blob.reload(**self._gcs.again)
+        if blob is None or blob.generation is None:
+            hint = "A manifest names it, so it was removed by hand; restore it from the bucket's versions."
+            raise CorruptBatch("there is no such object", hint=hint, bucket=self.bucket, key=key)
+        generation = int(blob.generation)
+
+        def fetch(start: int, stop: int) -> bytes:
+            with self._gcs.translate_errors("read an object", key):
+                try:
+                    part = self._gcs.blob(key, generation).download_as_bytes(
+                        start=start, end=stop - 1, **self._gcs.again
+                    )
+                except NotFound as error:
+                    raise CorruptBatch(
+                        "an object was replaced or removed while it was read",
+                        hint="Read it again.",
+                        bucket=self.bucket,
+                        key=key,
+                    ) from error
+            return cast("bytes", part)
+
+        return cast("BinaryIO", io.BufferedReader(RangeReader(blob.size, fetch), READ_AHEAD))
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """List every object whose key starts with the prefix, in the order of their keys."""
+        base = self._gcs.base
+        whole = base + check_prefix(prefix)
+        with self._gcs.translate_errors("list objects", prefix):
+            wanted = "items(name,size,updated),nextPageToken"
+            for found in self._gcs.client.list_blobs(self.bucket, prefix=whole, fields=wanted, **self._gcs.again):
+                key = found.name.removeprefix(base)
+                if key and not key.endswith("/"):  # consoles create such objects to show empty folders
+                    yield ObjectInfo(key, int(found.size), found.updated.astimezone(UTC))
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects, some at the same time; a missing one is no error."""
+        checked = [check_key(key) for key in keys]
+        if len(checked) <= 1:
+            for key in checked:
+                self._delete(key)
+            return
+        with ThreadPoolExecutor(min(CONNECTIONS // 2, len(checked))) as threads:
+            for _ in threads.map(self._delete, checked):
+                pass
+
+    def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:  # noqa: ARG002 - as the port has it
+        """Return nothing: Google lists no unfinished uploads, bills none, and removes them by itself within a week."""
+        check_prefix(prefix)
+        return ()
+
+    def discard(self, writes: Iterable[Unfinished]) -> None:
+        """Remove unfinished writes, of which there are none."""
+
+    def url(self, key: str) -> str:
+        """Return the address by which Spark reads the object."""
+        return f"gs://{self.bucket}/{self._gcs.base}{check_key(key)}"
+
+    def probe(self) -> None:
+        """Test the conditional writes of this store, once per process.
+
+        Raises:
+            ConfigError: it ignores a condition, or access is denied.
+            StoreUnavailable: it does not respond.
+        """
+        name = (self.options.endpoint_url, self.bucket, self.prefix)
+        with GcsStore._probing:
+            if name not in GcsStore._proved and not self._inside_probe:
+                self._inside_probe = True  # the probe's own writes call this method again
+                try:
+                    refuse_broken_conditions(self, repr(self))
+                finally:
+                    self._inside_probe = False
+                GcsStore._proved.add(name)
+
+    @contextmanager
+    def _none_if_missing(self) -> Iterator[None]:
+        """End a block that finds no object; raise NotFound if there is no bucket."""
+        try:
+            yield
+        except NotFound:
+            self._gcs.refuse_missing_bucket()
+
+    def _delete(self, key: str) -> None:
+        with self._gcs.translate_errors("delete an object", key), self._none_if_missing():
+            self._gcs.blob(key).delete(**self._gcs.again)
+
+    def _upload(self, key: str, data: bytes, **how: Any) -> str:
+        """Write an object with one request, which carries a checksum; returns its generation."""
+        blob = self._gcs.blob(key)
+        blob.upload_from_string(data, content_type="application/octet-stream", checksum="crc32c", **how)
+        return str(blob.generation)
+
+    def _put_if(self, key: str, data: bytes, generation: int) -> str | None:
+        """Write under a condition; returns the etag, or None if the condition is false."""
+        check_key(key)
+        self.probe()
+        end, pause, sent = time.monotonic() + self.options.patience, 0.1, False
+        while True:
+            try:
+                with self._gcs.translate_errors("write an object", key):
+                    try:
+                        return self._upload(key, data, if_generation_match=generation, **self._gcs.once)
+                    except PreconditionFailed:
+                        # Only a request that was sent twice can have failed on what itself had written.
+                        return self._etag_of_my_write(key, data) if sent else None
+            except StoreUnavailable:
+                sent = True
+                if time.monotonic() + pause > end:
+                    # The write may have been done before the connection broke. If not, the error is raised.
+                    etag = self._etag_of_my_write(key, data)
+                    if etag is None:
+                        raise
+                    return etag
+            time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads writers; no secret
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _etag_of_my_write(self, key: str, data: bytes) -> str | None:
+        try:
+            held = self.get(key)
+        except StoreUnavailable as error:
+            log.warning("cannot tell whether %s was written: %s", key, error)
+            return None
+        return held.etag if held is not None and held.data == data else None
+
+
+class _GcsUpload:
+    """The upload of one object: one request, or a resumable upload from the first full part on."""
+
+    def __init__(self, bucket: GoogleBucket, key: str) -> None:
+        self._gcs = bucket
+        self._key = key
+        self._writer: Any = None
+
+    def put_whole(self, data: bytes) -> None:
+        """Write the object with one request."""
+        with self._gcs.translate_errors("write an object", self._key):
+            self._gcs.blob(self._key).upload_from_string(
+                data, content_type="application/octet-stream", checksum="crc32c", **self._gcs.again
+            )
+
+    def put_part(self, data: bytes) -> None:
+        """Send the next part; the first one begins the upload."""
+        with self._gcs.translate_errors("write a part of an object", self._key):
+            if self._writer is None:
+                self._writer = self._gcs.blob(self._key).open(
+                    "wb",
+                    chunk_size=PART_BYTES,
+                    content_type="application/octet-stream",
+                    checksum="crc32c",
+                    **self._gcs.again,
+                )
+            self._writer.write(data)
+
+    def complete(self) -> None:
+        """Send what is left and complete the upload."""
+        with self._gcs.translate_errors("complete an object", self._key):
+            self._writer.close()
+
+    def abort(self) -> None:
+        """Cancel the upload. A failure is only logged, so that it does not hide the original error."""
+        if self._writer is None:
+            return
+        try:
+            with self._gcs.translate_errors("cancel an upload", self._key):
+                self._writer.terminate()
+        except (StoreError, ConfigError) as error:
+            log.warning("an upload of %s stays until Google removes it, within a week: %s", self._key, error)
