@@ -1,7 +1,8 @@
 """A lake table in Apache Iceberg: by default merge-on-read with deletion vectors.
 
-An upsert is two steps (`./dev bench lake merges` compares them with one MERGE INTO): a MERGE that only deletes, against the
-broadcast key and order columns (or a DELETE that names few keys), then an append of the new rows. Both go to a branch, which is
+An upsert is two steps (`./dev bench lake merges` compares them with one MERGE INTO): a DELETE of the changed keys, then an append
+of the new rows. Few keys are named in the DELETE, many are broadcast to it. Where the table may have newer rows, or where files are
+written again, a MERGE that only deletes compares the broadcast key and order columns. Both steps go to a branch, which is
 published in one commit. A single step uses a branch too: Iceberg allows two concurrent appends to a table, and only the branch
 shows that another merge of the same batches, perhaps an abandoned one that still runs, came first.
 """
@@ -97,6 +98,10 @@ from spark_jobs.sql import belongs, full_name, point, struct
 
 ROWS_PER_FILE = 250_000
 """Most rows of an append that become one file, sorted by key."""
+
+PLAIN_CACHE = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
+PLAIN_CACHE_ROWS = 500_000
+"""Most changes that are cached uncompressed: to compress them costs more than to read the batch, and they are read only a few times."""
 
 SOURCE_VIEW, LAST_VIEW, NEWER_VIEW, LEFT_VIEW = "cdc_changes", "cdc_last", "cdc_newer", "cdc_left"
 SUMMARY_SETTING = "spark.sql.iceberg.snapshot-property."
@@ -289,7 +294,7 @@ class IcebergTable:
             few = final and 0 < most <= FEW_KEYS
             if not few:
                 # Spark plans no copy-on-write MERGE whose source reads the table that it writes.
-                last = last.localCheckpoint() if table.layout.copies_on_write else last.persist()
+                last = last.localCheckpoint() if table.layout.copies_on_write else self._cached(last, most)
             try:
                 # It is computed from the cached frame, and re-selected rows are in files.
                 replaced = reselect(last, table) if reselect is not None else Replaced(last, {})
@@ -320,6 +325,10 @@ class IcebergTable:
         with self._marked(table, commit.markers), self._branch(table) as branch:
             self._write_sorted(table, rows, keys, branch, Rows(0, changes.at_most))
         return self._loaded().records or 0
+
+    def _cached(self, last: DataFrame, most: int) -> DataFrame:
+        with set_for(self._session, PLAIN_CACHE if 0 < most <= PLAIN_CACHE_ROWS else {}):
+            return last.persist()
 
     def _last(self, table: LakeTable, changes: Changes[DataFrame], completion: Completion) -> DataFrame:
         """Return the last change of each key, completed if changes lack cells."""
@@ -446,8 +455,13 @@ class IcebergTable:
         if newest and keys.named is not None:
             # Faster than a join in a small merge: whole files may be deleted, and no order is compared.
             return self._delete(branch, keys.named, fewer)
+        lake = f"{full_name(self._name, branch.name)} AS t"
+        if newest and not table.layout.copies_on_write:
+            # The order columns of all rows would cost more to read than their keys and the join do.
+            there = f"EXISTS (SELECT 1 FROM {keys.relation} AS s WHERE {same_key(table.primary_key)})"
+            return _removed(self._execute(branch, f"DELETE FROM {lake} WHERE {there}{keys.within('t')}", fewer))
         merge = (
-            f"MERGE INTO {full_name(self._name, branch.name)} AS t USING {keys.relation} AS s"
+            f"MERGE INTO {lake} USING {keys.relation} AS s"
             f" ON {same_key(table.primary_key)}{keys.within('t')}"
             f" WHEN MATCHED AND {struct(ORDER, 's')} >= {struct(ORDER, 't')} THEN DELETE"
         )

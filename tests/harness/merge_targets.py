@@ -36,6 +36,8 @@ from tests.harness.batches import START_TIME, Row
 _TYPES = {
     "int": pa.int32(),
     "bigint": pa.int64(),
+    "double": pa.float64(),
+    "decimal(12,2)": pa.decimal128(12, 2),
     "string": pa.string(),
     "timestamp": pa.timestamp("us", "UTC"),
     "boolean": pa.bool_(),

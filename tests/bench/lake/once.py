@@ -56,11 +56,14 @@ class Cost:
 def main() -> int:
     """Run one way, and print its cost."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("way", choices=["make", *WAYS])
+    parser.add_argument("way", choices=["make", "pairs", *WAYS])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--changes", type=int, default=100_000)
     parser.add_argument("--keys", choices=["uniform", "recent"], default="uniform")
+    parser.add_argument(
+        "--pairs", type=int, default=4, help="of warm merges, ours and MERGE INTO; the first is not printed"
+    )
     parser.add_argument("--memory", default="2g")
     parser.add_argument("--master", default="local[*]", help="where Spark runs its tasks")
     parser.add_argument("--events", help="folder of Spark's event log, without it there is none")
@@ -78,6 +81,15 @@ def main() -> int:
         if options.way == "make":
             make_table(spark, lake, options.rows)
             base.write_text(str(lake.state(TABLE).snapshot_id))
+            return 0
+        if options.way == "pairs":
+            for number in range(options.pairs):
+                for way in PAIR:
+                    _set_back(spark, lake, base)
+                    fresh = Lake(spark, config, LocalStore(options.folder / f"store-{secrets.token_hex(4)}"))
+                    taken = measured(spark, fresh, way, options.rows, options.changes, options.keys)
+                    if number:
+                        print(json.dumps({"way": way, **asdict(taken)}), flush=True)
             return 0
         _set_back(spark, lake, base)
         if conf:
@@ -131,6 +143,10 @@ WAYS: dict[str, Callable[[SparkSession, Lake, MergePlan], None]] = {
     "merge-into": merge_into,
     "rewrite": rewrite,
 }
+
+
+PAIR = ("ours", "merge-into")
+"""Ways that are compared warm."""
 
 
 def _columns(spark: SparkSession, lake: Lake, plan: MergePlan) -> list[str]:
