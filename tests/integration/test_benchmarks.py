@@ -101,8 +101,8 @@ SLOW = [
     Smoke(
         "lake",
         ("server", "--tables", "2", "--merges", "3"),
-        ("2 tables with 50 changes each, on a Spark server: wall", "Java's process, after 3 merges"),
-        frozenset({"a Java process of its own"}),
+        ("2 tables with 50 changes each, on a Spark server: wall", "Java's process, after 3 merges", "new tables: CPU"),
+        frozenset({"a Java process of its own", "new tables"}),
         "lake-server.json",
     ),
     Smoke("lake", ("sources", "--sources", "2", "--tables", "2"), ("2 sources with 2 tables of 50 changes each", "after 4 rounds"), file="lake-sources.json"),

@@ -29,6 +29,9 @@ SMALL = 20
 WARM_UP = 10
 """Merges that are not counted."""
 
+IN_TURN = 10
+"""Merges of a new source and of the old one, in turn, when all other merges are done."""
+
 STEP = 50
 """Merges between two looks at the server's memory."""
 
@@ -54,7 +57,9 @@ def server_merges(
     with RunningSparkServer(folder) as spark:
         os.environ["CDC_PASSWORD"] = server.cdc_password
         yield from _times(Rounds(server, folder, spark, tables), min(TIMED, merges))
-        yield from _memory_curve(Rounds(server, folder, spark, min(FEW, tables), "served_few"), merges, minutes)
+        few = Rounds(server, folder, spark, min(FEW, tables), "served_few")
+        yield from _memory_curve(few, merges, minutes)
+        yield from _old_and_new(few, Rounds(server, folder, spark, few.tables, "served_new"), min(IN_TURN, merges))
 
 
 def _times(rounds: Rounds, merges: int) -> Iterator[Figure]:
@@ -92,6 +97,19 @@ def _memory_curve(rounds: Rounds, merges: int, minutes: float | None) -> Iterato
     for what, part in (("first", slice(None, tenth)), ("last", slice(-tenth, None))):
         name = f"{_count(rounds.tables, 'table')}, {what} tenth of {_count(len(cpu), 'merge')}: CPU of the server"
         yield Figure(name, round(median(cpu[part]), 3), "s")
+
+
+def _old_and_new(old: Rounds, new: Rounds, merges: int) -> Iterator[Figure]:
+    """Yield the CPU seconds of merges with and without a history, on the same server: which of both ages."""
+    new.warm()  # makes the tables
+    before, pairs = old.number, [(old.warm()[1], new.warm()[1]) for _ in range(merges)]
+    with_history, without = (median(cpu) for cpu in zip(*pairs, strict=True))
+    name = f"{_count(old.tables, 'table')} on a server after {_count(before, 'merge')}"
+    yield Figure(f"{name}, new tables: CPU of the server", round(without, 3), "s")
+    compared = {"compared_to": "new tables", "ratio": round(with_history / without, 3)}
+    yield Figure(
+        f"{name}, tables with this history, in turn: CPU of the server", round(with_history, 3), "s", **compared
+    )  # type: ignore[arg-type]
 
 
 def _count(number: int, what: str) -> str:
