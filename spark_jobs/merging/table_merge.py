@@ -62,9 +62,7 @@ from spark_jobs.merging.computed import with_computed
 from spark_jobs.merging.foreign_changes import Abandoned, ForeignChangeDetector, is_foreign_to
 from spark_jobs.merging.range_deletes import RangeDeletes
 from spark_jobs.merging.reselect import Origin, Say, SourceReselect
-from spark_jobs.merging.small_merge import small_merge_settings
 from spark_jobs.runtime.log_lines import say as say_line
-from spark_jobs.runtime.session import set_for
 
 ATTEMPTS = 3
 """Attempts to merge a table when another commit comes first, before the job fails."""
@@ -252,10 +250,7 @@ class TableMerge:
             state = rekeyed(target, lake, parts, state)
         applied: Mapping[str, int] = {}
         if due:
-            records = state.records if state is not None else 0
-            settings = small_merge_settings(sum(part.rows for part in parts), records, self.config.merge.conf)
-            with set_for(session, settings):
-                applied = self._apply(session, target, lake, parts, state)
+            applied = self._apply(session, target, lake, parts, state)
         after = target.load()
         if after is None or after.snapshot_id is None or not all(part.has_arrived(after) for part in parts):
             raise MergeError(

@@ -11,7 +11,6 @@ from statistics import median
 
 from cdc_lib.store import documents
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.merging import table_merge
 from spark_jobs.runtime import gateway, session
 from tests.bench.report import Figure, spread
 from tests.bench.usage import Usage, measure
@@ -33,14 +32,9 @@ def _no_cached_names() -> None:
     gateway.use_caching_view = lambda _: None  # type: ignore[assignment]
 
 
-def _generated_code() -> None:
-    table_merge.small_merge_settings = lambda *_: {}  # type: ignore[assignment]
-
-
 WITHOUT: Mapping[str, Callable[[], None]] = {
     "the archive of classes": _no_archive,
     "cached names of Java": _no_cached_names,
-    "the settings of small merges": _generated_code,
 }
 
 

@@ -19,7 +19,6 @@ from cdc_lib.model.table_mode import VALID_FROM
 from spark_jobs.backfill import backfill
 from spark_jobs.iceberg.scd2 import CHANGES_VIEW, EXISTING_VIEW, _rewritten
 from spark_jobs.iceberg.temp_views import view_of
-from spark_jobs.merging.small_merge import small_merge_settings
 from spark_jobs.runtime.session import table_session
 from tests.harness.batches import BIGINT, START_TIME, TEXT, table
 from tests.harness.verify import Compared
@@ -123,8 +122,6 @@ def test_changes_of_many_epochs_are_spliced_by_plans_that_do_not_grow_with_them(
     """A plan that held those of the epochs before would be twice as long with each: Java had no room for a dozen."""
     epochs = 12
     session = table_session(lake.spark, lake.config)
-    for name, value in small_merge_settings(epochs, 0, {}).items():
-        session.conf.set(name, value)
     own = lake_columns(table("shop.h", {"id": BIGINT, "v": TEXT}), "scd2")
     current = LakeTable(own, ("id",), "scd2", Marker(), None, None)
     columns = ", ".join(f"CAST(NULL AS {column.type}) AS {column.name}" for column in current.columns)
