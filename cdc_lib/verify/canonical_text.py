@@ -101,9 +101,11 @@ def _date(column: Column, name: str, value: str, null: bool, policy: ValuePolicy
     if policy.zero_dates == "null":
         source, null = f"NULLIF({name}, 0)", True
     lake = f"CAST({value} AS STRING)"
-    if digits := column.type.scale if column.type.kind != "date" else 0:
-        # The value appears once in the SQL; the point is added to a value without a fraction.
-        lake = f"overlay(rpad({lake}, {20 + digits}, '0') PLACING '.' FROM 20)"
+    if column.type.kind != "date":
+        # By a pattern a time becomes text in half of a cast's time; a fraction that the source's type does not have stays.
+        digits = column.type.scale
+        lake = f"date_format({value}, 'yyyy-MM-dd HH:mm:ss.{'S' * (digits or 6)}')"
+        lake = lake if digits else f"replace({lake}, '.000000', '')"
     return Cell(column, source, lake, null)
 
 

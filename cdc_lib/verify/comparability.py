@@ -207,11 +207,11 @@ def lake_range(subject: Subject, cuts: int) -> tuple[str, ...]:
 
     Args:
         subject: the tables.
-        cuts: length of the array ``__cuts``, another column of the row; see :func:`lake_cuts`.
+        cuts: length of the array ``__cuts``, a column of the row; see :func:`lake_cuts`. The key is in ``__first``.
     """
     if subject.how != "ranges" or not cuts:
         return ()
-    key = f"CAST({quoted(subject.first)} AS {_cut_type(subject)})"
+    key = f"CAST(__first AS {_cut_type(subject)})"
     steps = (1 << bit for bit in reversed(range(cuts.bit_length())))
     return tuple(f"__range + IF(get(__cuts, __range + {step - 1}) < {key}, {step}, 0)" for step in steps)
 

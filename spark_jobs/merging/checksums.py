@@ -99,10 +99,13 @@ class SparkLakeSums:
         """Return the range, hash, name, key texts and weight of each row."""
         key = "array()" if subject.how == "copies" else f"array({', '.join(cell.lake for cell in subject.keys)})"
         name = "''" if subject.how == "copies" else subject.lake_name
-        rows = ranged(self._open(subject, snapshot, within), subject, cuts).selectExpr(
-            "__range AS range", f"{subject.lake_hash} AS hash", f"{name} AS name", f"{key} AS key",
+        first = quoted(subject.first) if subject.how == "ranges" else "NULL"
+        rows = self._open(subject, snapshot, within).selectExpr(
+            f"{first} AS __first", f"{subject.lake_hash} AS hash", f"{name} AS name", f"{key} AS key",
             f"{_weight(subject)} AS weight",
         )  # fmt: skip
+        # Each step of the search for the range copies its row: all but the hash and the key have been dropped before.
+        rows = ranged(rows, subject, cuts).selectExpr("__range AS range", "hash", "name", "key", "weight")
         if subject.how != "copies":
             return rows
         return rows.selectExpr("range", "hash", "CAST(hash AS STRING) AS name", "key", "weight")
@@ -126,7 +129,7 @@ def _last_changes(subject: Subject, rows: str) -> str:
 
 
 def ranged(rows: DataFrame, subject: Subject, cuts: tuple[int, ...]) -> DataFrame:
-    """Return rows with the number of their range as ``__range``."""
+    """Return rows with the number of their range as ``__range``, by the key's first column in ``__first``."""
     rows = rows.selectExpr("*", f"{lake_cuts(subject, cuts)} AS __cuts", "0 AS __range")
     for step in lake_range(subject, len(cuts)):
         rows = rows.withColumn("__range", expr(step))

@@ -82,8 +82,8 @@ def test_the_range_of_a_row_is_how_many_cuts_are_less_than_its_key(spark_lake, c
     lake, target = LakeName("lake", ("shop",), "orders"), Target("shop", "orders")
     subject = subject_of(schema, whole(schema), target, lake, None, {}, ValuePolicy())
     rows = spark.createDataFrame([(str(key),) for key in keys], "key string")
-    rows_with_range = ranged(rows.selectExpr(f"CAST(key AS {kind.lake_type}) AS id"), subject, cuts)
-    assert [(int(row["id"]), row["__range"]) for row in rows_with_range.sort("id").collect()] == [
+    rows_with_range = ranged(rows.selectExpr(f"CAST(key AS {kind.lake_type}) AS __first"), subject, cuts)
+    assert [(int(row["__first"]), row["__range"]) for row in rows_with_range.sort("__first").collect()] == [
         (key, bisect_left(cuts, key)) for key in keys
     ]
 
