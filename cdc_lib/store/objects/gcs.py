@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import logging
 import random
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,7 @@ from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
 from cdc_lib.store.objects.gcs_client import CONNECTIONS, GoogleBucket
 from cdc_lib.store.objects.gcs_options import GcsOptions
 from cdc_lib.store.objects.keys import check_key, check_prefix
-from cdc_lib.store.objects.probe import refuse_broken_conditions
+from cdc_lib.store.objects.probe import ConditionsProbe
 from cdc_lib.store.objects.streams import PART_BYTES, PartWriter, RangeReader
 
 log = logging.getLogger(__name__)
@@ -51,15 +50,13 @@ class GcsStore:
         options: connection options.
     """
 
-    _proved: ClassVar[set[tuple[str | None, str, str]]] = set()
-    _probing: ClassVar[threading.RLock] = threading.RLock()
+    _probe: ClassVar[ConditionsProbe] = ConditionsProbe()
 
     def __init__(self, bucket: str, prefix: str = "", options: GcsOptions | None = None) -> None:
         self.bucket = bucket
         self.prefix = check_key(prefix) if prefix else ""
         self.options = options or GcsOptions()
         self._gcs = GoogleBucket(bucket, f"{prefix}/" if prefix else "", self.options)
-        self._inside_probe = False
 
     def __repr__(self) -> str:
         """Text for messages; holds no secret."""
@@ -172,15 +169,7 @@ class GcsStore:
             ConfigError: it ignores a condition, or access is denied.
             StoreUnavailable: it does not respond.
         """
-        name = (self.options.endpoint_url, self.bucket, self.prefix)
-        with GcsStore._probing:
-            if name not in GcsStore._proved and not self._inside_probe:
-                self._inside_probe = True  # the probe's own writes call this method again
-                try:
-                    refuse_broken_conditions(self, repr(self))
-                finally:
-                    self._inside_probe = False
-                GcsStore._proved.add(name)
+        self._probe.once((self.options.endpoint_url, self.bucket, self.prefix), self)
 
     @contextmanager
     def _none_if_missing(self) -> Iterator[None]:

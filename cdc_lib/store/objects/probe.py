@@ -3,12 +3,45 @@
 from __future__ import annotations
 
 import secrets
+import threading
+from collections.abc import Hashable
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.ports import ObjectStore
 
 PROBES = "_probe"
 """Folder of the test objects; each is deleted at once."""
+
+
+class ConditionsProbe:
+    """Tests each store once per process; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._proved: set[Hashable] = set()
+        self._tested: set[Hashable] = set()
+        self._lock = threading.RLock()
+
+    def once(self, place: Hashable, store: ObjectStore) -> None:
+        """Test a store, unless its place was tested before; other threads wait for the result.
+
+        The store calls it before each conditional write. Those of the test itself go through.
+
+        Args:
+            place: where the store is.
+            store: the store.
+
+        Raises:
+            ConfigError: it does not support conditional writes.
+        """
+        with self._lock:
+            if place in self._proved or place in self._tested:
+                return
+            self._tested.add(place)
+            try:
+                refuse_broken_conditions(store, repr(store))
+            finally:
+                self._tested.discard(place)
+            self._proved.add(place)
 
 
 def refuse_broken_conditions(store: ObjectStore, name: str) -> None:

@@ -11,7 +11,6 @@ import io
 import logging
 import re
 import ssl
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -35,7 +34,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
 from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
 from cdc_lib.store.objects.keys import check_key, check_prefix
-from cdc_lib.store.objects.probe import refuse_broken_conditions
+from cdc_lib.store.objects.probe import ConditionsProbe
 from cdc_lib.store.objects.s3_errors import CONFLICT, NOT_FOUND, PRECONDITION_FAILED, fault_of
 from cdc_lib.store.objects.s3_options import S3Options
 from cdc_lib.store.objects.streams import PartWriter, RangeReader
@@ -70,15 +69,13 @@ class S3Store:
         options: connection options.
     """
 
-    _proved: ClassVar[set[tuple[str | None, str, str]]] = set()
-    _probing: ClassVar[threading.RLock] = threading.RLock()
+    _probe: ClassVar[ConditionsProbe] = ConditionsProbe()
 
     def __init__(self, bucket: str, prefix: str = "", options: S3Options | None = None) -> None:
         self.bucket = bucket
         self.prefix = check_key(prefix) if prefix else ""
         self.options = options or S3Options()
         self._s3 = _Bucket(bucket, f"{prefix}/" if prefix else "", self.options)
-        self._inside_probe = False
 
     def __repr__(self) -> str:
         """Text for messages; holds no secret."""
@@ -195,15 +192,7 @@ class S3Store:
             ConfigError: it ignores a condition, or access is denied.
             StoreUnavailable: it does not respond.
         """
-        name = (self.options.endpoint_url, self.bucket, self.prefix)
-        with S3Store._probing:
-            if name not in S3Store._proved and not self._inside_probe:
-                self._inside_probe = True  # the probe's own writes call this method again
-                try:
-                    refuse_broken_conditions(self, repr(self))
-                finally:
-                    self._inside_probe = False
-                S3Store._proved.add(name)
+        self._probe.once((self.options.endpoint_url, self.bucket, self.prefix), self)
 
     def _put_if(self, key: str, data: bytes, condition: dict[str, str]) -> str | None:
         """Write under a condition; returns the etag, or None if the condition is false."""
