@@ -1,7 +1,7 @@
-"""The canonical text of cells that were read from the lake as Arrow columns: what ``Cell.lake`` is in Spark SQL.
+"""The canonical text of cells that were read from the lake without Spark: what ``Cell.lake`` is in Spark SQL.
 
 The texts equal those of ``Cell.source`` at the source if and only if the values are equal; see
-:mod:`cdc_lib.verify.canonical_text`.
+:mod:`cdc_lib.verify.canonical_text`. :mod:`cdc_lib.verify.changed.cell_arrays` makes those of whole columns.
 """
 
 from __future__ import annotations
@@ -12,46 +12,25 @@ from collections.abc import Sequence
 from decimal import Context, Decimal
 from typing import Any
 
-import pyarrow as pa
-
 from cdc_lib.model.schema import MAX_DECIMAL_DIGITS, SourceType
 from cdc_lib.verify.canonical_text import MAX_HEX_WIDTH, Cell
 
 _EXACT = Context(prec=2 * MAX_DECIMAL_DIGITS)
-_GREATEST_FLOAT = struct.unpack(">f", bytes.fromhex("7f7fffff"))[0]
+GREATEST_FLOAT = struct.unpack(">f", bytes.fromhex("7f7fffff"))[0]
 
-_SECONDS = 19
+SECONDS = 19
 """Characters of a date and time without a fraction."""
 
 
-def texts_of(cell: Cell, values: pa.Array | pa.ChunkedArray) -> list[str | None]:
-    """Return the text of each value of a lake column; None for null.
-
-    Args:
-        cell: the column.
-        values: of the lake column; its type may be wider than the source's.
-    """
-    source = cell.column.type
-    if source.family.is_date and not source.as_text:
-        return [_day(source, text) for text in _plain_times(values).cast(pa.string()).to_pylist()]
-    return [None if value is None else _text(source, value) for value in values.to_pylist()]
-
-
-def _plain_times(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return times without a zone: they are in UTC, and text would end with the zone."""
-    return values.cast(pa.timestamp("us")) if pa.types.is_timestamp(values.type) else values
-
-
-def _day(source: SourceType, text: str | None) -> str | None:
+def day_text(source: SourceType, text: str) -> str:
     """Return a date or time with the column's digits of a second; more digits stay, because the source cannot have them."""
-    if text is None or source.kind == "date":
-        return text
-    seconds, fraction = text[:_SECONDS], text[_SECONDS + 1 :].ljust(6, "0")
+    seconds, fraction = text[:SECONDS], text[SECONDS + 1 :].ljust(6, "0")
     kept = fraction[: max(source.scale, len(fraction.rstrip("0")))]
     return f"{seconds}.{kept}" if kept else seconds
 
 
-def _text(source: SourceType, value: Any) -> str:
+def text_of(source: SourceType, value: Any) -> str:
+    """Return the text of a value that is no date; digits that the source's column cannot have stay."""
     match source.kind:
         case "float" | "double":
             return _bits(value, single=source.kind == "float")
@@ -68,7 +47,7 @@ def _text(source: SourceType, value: Any) -> str:
 
 def _bits(value: float, *, single: bool) -> str:
     """Return the sixteen hex digits of a double; a FLOAT column's value is rounded as the column rounds it."""
-    if single and abs(value) <= _GREATEST_FLOAT:
+    if single and abs(value) <= GREATEST_FLOAT:
         (value,) = struct.unpack(">f", struct.pack(">f", value))
     return struct.pack(">d", value).hex().upper()
 

@@ -20,7 +20,7 @@ from cdc_lib.reselect.rows import REPLACED
 from cdc_lib.store import layout
 from cdc_lib.store.batch_rows import committed, read_columns
 from cdc_lib.verify.canonical_text import Cell
-from cdc_lib.verify.changed.cell_text import texts_of
+from cdc_lib.verify.changed.cell_arrays import text_array
 from cdc_lib.verify.changed.sample import chosen_files, chosen_keys
 from cdc_lib.verify.comparability import Subject
 
@@ -99,7 +99,10 @@ def changed_keys(
     names = [str(number) for number in range(len(cells))]
     distinct = rows.group_by(names, use_threads=False).aggregate([(_BATCH, "max")])
     chosen = distinct.take(pa.array(chosen_keys(distinct.num_rows, most, random), pa.int64()))
-    texts = zip(*(texts_of(cell, chosen.column(name)) for cell, name in zip(cells, names, strict=True)), strict=True)
+    texts = zip(
+        *(text_array(cell, chosen.column(name)).to_pylist() for cell, name in zip(cells, names, strict=True)),
+        strict=True,
+    )
     last = chosen.column(f"{_BATCH}_max").to_pylist()
     found = [
         ChangedKey(tuple(map(str, key)), batches[number].key)

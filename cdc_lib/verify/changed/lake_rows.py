@@ -38,7 +38,8 @@ from cdc_lib.read.lookup import Many
 from cdc_lib.read.pin import pin
 from cdc_lib.read.snapshot import PinnedSnapshot
 from cdc_lib.verify.canonical_text import settled
-from cdc_lib.verify.changed.cell_text import row_text, texts_of
+from cdc_lib.verify.changed.cell_arrays import text_array
+from cdc_lib.verify.changed.cell_text import row_text
 from cdc_lib.verify.classify import RowState
 from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.key_values import key_columns
@@ -141,7 +142,7 @@ def rows_of(opened: OpenedTable, subject: Subject, keys: Mapping[str, tuple[str,
     with translate_errors(subject.schema.name):
         many = Many(opened.snapshot, asked, everything=False)
         rows, _ = many.read(opened.snapshot.columns.choose([*wanted, EPOCH, BINLOG, OFFSET]))
-    texts = [texts_of(cell, rows.column(name)) for cell, name in zip(subject.cells, wanted, strict=True)]
+    texts = [text_array(cell, rows.column(name)).to_pylist() for cell, name in zip(subject.cells, wanted, strict=True)]
     written = [
         Point(*place) for place in zip(*(rows.column(n).to_pylist() for n in (EPOCH, BINLOG, OFFSET)), strict=True)
     ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from zlib import crc32
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +19,47 @@ from cdc_lib.read.bounds import Bound
 from cdc_lib.read.key_rows import Rows
 from cdc_lib.read.keys import NoSuchKey, OrderValue, order_value
 from cdc_lib.read.snapshot import Hit, PinnedSnapshot, shown
-from cdc_lib.verify.canonical_text import NULL, Cell
-from cdc_lib.verify.changed.cell_text import length_of, row_text, texts_of
+from cdc_lib.verify.changed.cell_arrays import row_hashes, text_array
+from cdc_lib.verify.changed.cell_text import row_text
 from cdc_lib.verify.changed.lake_rows import OpenedTable
-from cdc_lib.verify.checksums import ListedRow
+from cdc_lib.verify.checksums import ListedRow, Sum
 from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.key_values import key_columns
 
 
-def listed_between(opened: OpenedTable, subject: Subject, after: Key | None, end: Key | None) -> list[ListedRow]:
+@dataclass(frozen=True)
+class RangeRows:
+    """Rows of some row groups, by their texts: those of a group are of one length.
+
+    Args:
+        subject: what is compared.
+        groups: of each row group, the texts of each compared column.
+    """
+
+    subject: Subject
+    groups: Sequence[Sequence[pa.Array]]
+
+    @cached_property
+    def hashes(self) -> list[list[int]]:
+        """The hash of each row of each group."""
+        return [row_hashes(self.subject.cells, texts) for texts in self.groups]
+
+    @property
+    def sum(self) -> Sum:
+        """The checksum of all rows."""
+        return Sum(sum(map(len, self.hashes)), sum(map(sum, self.hashes)))
+
+    def listed(self) -> Iterator[ListedRow]:
+        """Yield each row."""
+        keys = self.subject.keys
+        own = [next(i for i, cell in enumerate(self.subject.cells) if cell is key) for key in keys]
+        for texts, hashes in zip(self.groups, self.hashes, strict=True):
+            for hashed, *parts in zip(hashes, *(texts[i].to_pylist() for i in own), strict=True):
+                key = tuple(part or "" for part in parts)
+                yield ListedRow(row_text(keys, key), hashed, 1, key)
+
+
+def rows_between(opened: OpenedTable, subject: Subject, after: Key | None, end: Key | None) -> RangeRows:
     """Return the lake's rows whose keys are after a key, up to another one, in the lake's order of keys.
 
     Texts are in the order of their UTF-8 bytes there, which is not that of every collation: rows may then be in another range than
@@ -47,44 +80,21 @@ def listed_between(opened: OpenedTable, subject: Subject, after: Key | None, end
     wanted = [names[cell.column.name.lower()] for cell in subject.cells]
     columns = snapshot.columns.choose([*wanted, EPOCH, BINLOG, OFFSET])
     bounds = _KeyBounds(snapshot, subject, after, end)
-    listed: list[ListedRow] = []
+    groups = []
     with translate_errors(subject.schema.name):
         for group, rows in bounds.hits():
-            listed += _rows(subject, snapshot.read(group, rows, columns), wanted)
-    return listed
+            table = _compared(subject, snapshot.read(group, rows, columns))
+            groups.append([text_array(cell, table.column(n)) for cell, n in zip(subject.cells, wanted, strict=True)])
+    return RangeRows(subject, groups)
 
 
-def _rows(subject: Subject, table: pa.Table, wanted: Sequence[str]) -> Iterator[ListedRow]:
-    texts = [texts_of(cell, table.column(name)) for cell, name in zip(subject.cells, wanted, strict=True)]
-    own = [next(i for i, cell in enumerate(subject.cells) if cell is key) for key in subject.keys]
+def _compared(subject: Subject, table: pa.Table) -> pa.Table:
+    """Return the rows that the source must have."""
     before = subject.kept_before
+    if before is None:
+        return table
     written = zip(*(table.column(name).to_pylist() for name in (EPOCH, BINLOG, OFFSET)), strict=True)
-    for cells, place in zip(zip(*texts, strict=True), written, strict=True):
-        if before is not None and Point(*place) < before:
-            continue
-        key = tuple(cells[i] or "" for i in own)
-        yield ListedRow(row_text(subject.keys, key), hash_of(subject.cells, cells), 1, key)
-
-
-def hash_of(cells: Sequence[Cell], texts: Sequence[str | None]) -> int:
-    """Return the hash of a row, as ``Subject.source_hash`` has it at the source.
-
-    Args:
-        cells: of the compared columns.
-        texts: of the row, by cell.
-    """
-    parts = []
-    for cell, text in zip(cells, texts, strict=True):
-        if text is not None:
-            parts.append(text)
-        elif not cell.source_length:
-            parts.append(NULL)
-    parts += [
-        NULL if text is None else length_of(cell, text)
-        for cell, text in zip(cells, texts, strict=True)
-        if cell.source_length
-    ]
-    return crc32(b"%d" % crc32("#".join(parts).encode()))
+    return table.filter(pa.array([Point(*place) >= before for place in written], pa.bool_()))
 
 
 class _KeyBounds:

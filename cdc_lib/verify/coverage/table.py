@@ -23,7 +23,7 @@ from cdc_lib.verify.changed.lake_rows import OpenedTable, rows_of
 from cdc_lib.verify.changed.looks import AskedRow, Looks
 from cdc_lib.verify.checksums import Sum, suspects
 from cdc_lib.verify.comparability import Subject
-from cdc_lib.verify.coverage.lake_range import listed_between
+from cdc_lib.verify.coverage.lake_range import rows_between
 from cdc_lib.verify.coverage.schedule import Cadence, Unit, accrued, begun, compared, cut_off, next_unit
 from cdc_lib.verify.source_checksums import SourceSums
 
@@ -186,13 +186,13 @@ class CoveredTable:
             ends.append(unit.end)
         bounds = list(pairwise((unit.after, *ends)))
         of_source = _total(source.sum_between(after, end) for after, end in bounds)
-        lake = listed_between(
+        lake = rows_between(
             opened, source.subject, unit.after_text, reached[1] if reached is not None else unit.end_text
         )
-        if of_source == Sum(len(lake), sum(row.hash for row in lake)):
+        if of_source == lake.sum:
             return reached, of_source, {}
         listed = [row for after, end in bounds for row in source.listed_between(after, end)]
-        return reached, of_source, suspects(listed, lake)
+        return reached, of_source, suspects(listed, lake.listed())
 
     def _all_looked_at(
         self, coverage: Coverage, looks: Looks, opened: OpenedTable, keys: dict[str, Key]

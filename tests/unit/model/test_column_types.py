@@ -29,6 +29,7 @@ from tests.harness.type_modules import ELSEWHERE, ROOT, kinds_in, names_types, t
 READ = [one for one in COLUMN_TYPES if one.kind != "unsupported"]
 KINDS = set(FAMILIES) - {"unsupported"}
 WALKED = {kind for kind, family in FAMILIES.items() if family.walks}
+DATES = {kind for kind, family in FAMILIES.items() if family.is_date}
 LAKE_ORDER = {kind for kind, family in FAMILIES.items() if family.orders_alike}
 
 METADATA = {4: 4, 5: 8, 16: 5, 15: 20, 253: 20, 141: 20, 254: 20, 246: 10 | 2 << 8, 247: 1 << 8, 248: 1 << 8}
@@ -51,12 +52,8 @@ CHOICES = [
     # Whose text SELECT and the lake share:
     ("cdc_lib/verify/canonical_text.py", ["cell_of"], KINDS, {"time", "json"}),
     # Texts already; an ENUM and a SET too. Dates come before:
-    (
-        "cdc_lib/verify/changed/cell_text.py",
-        ["_text", "texts_of"],
-        KINDS,
-        {"string", "enum", "set", "time", "json"},
-    ),
+    ("cdc_lib/verify/changed/cell_text.py", ["text_of"], KINDS - DATES, {"string", "enum", "set", "time", "json"}),
+    ("cdc_lib/verify/changed/cell_arrays.py", ["_others"], KINDS - DATES, {"string", "enum", "set", "time", "json"}),
     # Whose text is their constant:
     (
         "cdc_lib/verify/canonical_text.py",

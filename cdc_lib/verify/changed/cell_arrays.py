@@ -1,0 +1,132 @@
+"""The canonical texts of whole lake columns, and the hashes of their rows: :mod:`cell_text` for many rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_lib.model.schema import MAX_DECIMAL_DIGITS, SourceType
+from cdc_lib.verify.canonical_text import MAX_HEX_WIDTH, NULL, Cell
+from cdc_lib.verify.changed.cell_text import GREATEST_FLOAT, SECONDS, day_text, text_of
+
+_PLAIN_SCALE = 6
+"""Most digits after the point with which Arrow writes every decimal without an exponent."""
+
+
+def text_array(cell: Cell, values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the canonical text of each value of a lake column, null for null.
+
+    Args:
+        cell: the column.
+        values: of the lake column; its type may be wider than the source's.
+    """
+    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    source = cell.column.type
+    if not len(array):
+        return pa.array([], pa.string())
+    if source.family.is_date and not source.as_text:
+        return _times(source, array)
+    texts = _others(source, array)
+    if texts is not None:
+        return texts
+    return pa.array([None if one is None else text_of(source, one) for one in array.to_pylist()], pa.string())
+
+
+def row_hashes(cells: Sequence[Cell], texts: Sequence[pa.Array]) -> list[int]:
+    """Return the hash of each row, as ``Subject.source_hash`` has it at the source.
+
+    Args:
+        cells: of the compared columns.
+        texts: by cell, of each row.
+    """
+    parts = [text if cell.source_length else text.fill_null(NULL) for cell, text in zip(cells, texts, strict=True)]
+    parts += [_lengths(cell, text) for cell, text in zip(cells, texts, strict=True) if cell.source_length]
+    return [crc32(b"%d" % crc32(text)) for text in _views(joined(parts))]
+
+
+def joined(parts: Sequence[pa.Array]) -> pa.Array:
+    """Return the texts of each row with the separator between them; a null is left out, as CONCAT_WS does."""
+    return pc.binary_join_element_wise(*parts, "#", null_handling="skip")
+
+
+def _lengths(cell: Cell, texts: pa.Array) -> pa.Array:
+    in_characters = cell.source_length.startswith("CHAR_LENGTH")
+    lengths = pc.utf8_length(texts) if in_characters else pc.binary_length(texts)
+    return lengths.cast(pa.string()).fill_null(NULL)
+
+
+def _views(texts: pa.Array) -> list[memoryview]:
+    """Return the bytes of each text; none is null."""
+    if not len(texts):
+        return []
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1].tolist()
+    view = memoryview(data) if data is not None else memoryview(b"")
+    return [view[begin:end] for begin, end in pairwise(ends)]
+
+
+def _times(source: SourceType, array: pa.Array) -> pa.Array:
+    if source.kind == "date":
+        return array.cast(pa.string())
+    micros = array.cast(pa.timestamp("us"))  # without a zone: they are in UTC, and text would end with the zone
+    texts = micros.cast(pa.string())
+    if pc.any(pc.not_equal(_remainders(micros.cast(pa.int64()), 10 ** (6 - source.scale)), 0)).as_py():
+        # Digits of a second that the source's type does not have.
+        return pa.array([None if one is None else day_text(source, one) for one in texts.to_pylist()], pa.string())
+    return pc.utf8_slice_codeunits(texts, 0, SECONDS + (source.scale + 1 if source.scale else 0))
+
+
+def _remainders(numbers: pa.Array, by: int) -> pa.Array:
+    return pc.subtract(numbers, pc.multiply(pc.divide(numbers, by), by))
+
+
+def _others(source: SourceType, array: pa.Array) -> pa.Array | None:
+    """Return other values as text; None if Arrow does not write them as the source does."""
+    held = array.type
+    texts: pa.Array | None = None
+    match source.kind:
+        case "float" | "double":
+            if pa.types.is_floating(held):
+                texts = _bits(array.cast(pa.float64()), single=source.kind == "float")
+        case "int" | "bit" | "year":
+            if pa.types.is_boolean(held):
+                texts = array.cast(pa.int8()).cast(pa.string())
+            elif pa.types.is_integer(held) or (pa.types.is_decimal(held) and held.scale == 0):
+                texts = array.cast(pa.string())
+        case "decimal" if source.precision <= MAX_DECIMAL_DIGITS:
+            if pa.types.is_decimal(held) and held.scale == source.scale <= _PLAIN_SCALE:
+                texts = array.cast(pa.string())
+        case "bytes":
+            if 0 < source.width <= MAX_HEX_WIDTH and pa.types.is_binary(held):
+                texts = _hex(array)
+        case _:
+            texts = array if pa.types.is_string(held) else None
+    return texts
+
+
+def _bits(array: pa.Array, *, single: bool) -> pa.Array:
+    """Return the sixteen hex digits of each double; a FLOAT column's value is rounded as the column rounds it."""
+    doubles = array.fill_null(0).to_numpy(zero_copy_only=False)
+    if single:
+        rounded = np.where(np.abs(doubles) <= GREATEST_FLOAT, doubles, 0).astype(np.float32).astype(np.float64)
+        doubles = np.where(np.abs(doubles) <= GREATEST_FLOAT, rounded, doubles)
+    ends = np.arange(0, 16 * (len(doubles) + 1), 16, dtype=np.int32)
+    return _with_nulls_of(array, ends, doubles.astype(">f8").tobytes().hex().upper())
+
+
+def _hex(array: pa.Array) -> pa.Array:
+    """Return the hex digits of each binary value."""
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    used = memoryview(data)[ends[0] : ends[-1]] if data is not None else b""
+    return _with_nulls_of(array, ((ends - ends[0]) * 2).astype(np.int32), bytes(used).hex().upper())
+
+
+def _with_nulls_of(array: pa.Array, ends: np.ndarray, digits: str) -> pa.Array:
+    texts = pa.StringArray.from_buffers(len(array), pa.py_buffer(ends), pa.py_buffer(digits.encode()))
+    return pc.if_else(array.is_valid(), texts, pa.scalar(None, pa.string()))
