@@ -182,7 +182,7 @@ def test_the_test_of_a_store_writes_and_removes_a_probe(s3_server, bucket: str, 
     ("given", "named"),
     [
         ({"extra": {}}, "url is missing"),
-        ({"extra": {"url": "ftp://host"}}, "file:///absolute/folder or s3://bucket/prefix"),
+        ({"extra": {"url": "ftp://host"}}, "file:///absolute/folder, s3://bucket/prefix or gs://bucket/prefix"),
         ({"extra": {"url": "s3://bucket"}, "login": "only the id"}, "secret key"),
     ],
 )
