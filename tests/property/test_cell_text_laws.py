@@ -81,7 +81,7 @@ def one_by_one(cell, array):
 
 @given(tables())
 def test_a_column_has_the_texts_of_its_values_and_a_row_the_hash_of_its_texts(columns):
-    """The hash is that of CONCAT_WS: a null is left out where its length stands at the end."""
+    """The hash is that of CONCAT_WS: a null is left out where its length is at the end."""
     cells = [cell for cell, _ in columns]
     texts = [text_array(cell, array) for cell, array in columns]
     expected = [one_by_one(cell, array) for cell, array in columns]

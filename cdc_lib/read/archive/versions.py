@@ -100,7 +100,7 @@ def with_resets(changes: KeyChanges, reach: Reach, shape: VersionShape) -> KeyCh
 
 
 def standing(changes: KeyChanges) -> Point | None:
-    """Return the position of the last change if a row stands after it; None if no change is known, or the row is gone."""
+    """Return the position of the last change if a row exists after it; None if no change is known, or the row was deleted."""
     if not changes.rows.num_rows:
         return None
     newest = _newest_first(changes)[0].slice(0, 1)
@@ -112,7 +112,7 @@ def with_delete(changes: KeyChanges, at: Point, time: datetime | None, shape: Ve
     """Return changes with the delete of a row that a range of keys, read again, did not have any more.
 
     Args:
-        changes: of the key; a row stands after the last one.
+        changes: of the key; a row exists after the last one.
         at: low watermark of the snapshot.
         time: when it was read.
         shape: of versions.

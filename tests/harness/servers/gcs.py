@@ -81,7 +81,7 @@ class GcsServer:
         return self
 
     def stop(self) -> None:
-        """Stop it; its objects are gone."""
+        """Stop it, which removes its objects."""
         process, self._process = self._process, None
         if process is not None:
             process.stop()
