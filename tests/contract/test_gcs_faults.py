@@ -107,7 +107,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again(store, direct, proxy):
 
 
 @pytest.fixture(scope="module")
-def behind():
+def proxied():
     """A store whose uploads, too, go through the proxy."""
     server = GcsServer()
     with LossyProxy(server.endpoint) as proxy:
@@ -116,29 +116,29 @@ def behind():
             yield GcsStore(server.make_bucket(), "p", GcsOptions(proxy.url, patience=1)), proxy
 
 
-def stream(behind, key, lost):
+def stream(proxied, key, lost):
     """Write 40 MiB, and lose answers in the middle."""
-    store, proxy = behind
+    store, proxy = proxied
     with store.open_write(key) as file:
         file.write(os.urandom(17 << 20))
         proxy.lose_answers("PUT", lost)
         file.write(os.urandom(23 << 20))
 
 
-def test_a_stream_that_cannot_be_sent_leaves_nothing(behind):
+def test_a_stream_that_cannot_be_sent_leaves_nothing(proxied):
     """The error may be tried again."""
-    store, proxy = behind
+    store, proxy = proxied
     with pytest.raises(StoreUnavailable):
-        stream(behind, "big", 1_000)
+        stream(proxied, "big", 1_000)
     proxy.lose_answers("PUT", 0)
     assert store.get("big") is None
     assert list(store.list("")) == []
 
 
-def test_a_stream_that_the_server_stored_wrongly_is_noticed(behind):
+def test_a_stream_that_the_server_stored_wrongly_is_noticed(proxied):
     """Google ignores a part that it has; this server appends it once more, and the checksum of the whole differs."""
     with pytest.raises(StoreUnavailable, match=r"(?i)checksum"):
-        stream(behind, "big", 1)
+        stream(proxied, "big", 1)
 
 
 def test_an_object_that_is_replaced_while_it_is_read_is_not_mixed(direct):
@@ -155,12 +155,12 @@ def test_an_object_that_is_replaced_while_it_is_read_is_not_mixed(direct):
 def test_a_server_that_ignores_the_condition_is_refused_before_the_first_one(gcs_server, gcs_bucket, monkeypatch):
     """No cursor is ever written to it, and no attempt makes it better."""
     store = GcsStore(gcs_bucket, "ignores", gcs(gcs_server))
-    upload = store._upload
+    upload = store._gcs.upload
 
     def unconditional(key, data, **how):
         return upload(key, data, **{name: value for name, value in how.items() if name != "if_generation_match"})
 
-    monkeypatch.setattr(store, "_upload", unconditional)
+    monkeypatch.setattr(store._gcs, "upload", unconditional)
     for _ in range(2):
         with pytest.raises(ConfigError, match="does not keep the condition If-"):
             ObjectCursorStore(store).swap(None, FRESH)

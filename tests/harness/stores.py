@@ -15,7 +15,7 @@ from cdc_lib.store.objects.s3_options import S3Options
 KINDS = ["local", "s3", "gcs"]
 
 LISTS_UNFINISHED = {"local", "s3"}
-"""Kinds whose unfinished writes stay, and so have to be listed; Google removes them by itself."""
+"""Kinds whose unfinished writes stay, and so have to be listed; Google removes its own."""
 
 
 def empty_store(kind: str, request: pytest.FixtureRequest, folder: Path) -> LocalStore | S3Store | GcsStore:

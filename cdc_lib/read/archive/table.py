@@ -33,7 +33,7 @@ from cdc_lib.read.archive.versions import (
     CHANGED,
     ArchivedVersions,
     compared,
-    standing,
+    last_with_row,
     with_delete,
     with_lake_row,
     with_resets,
@@ -109,7 +109,7 @@ class TableArchive:
         changes = with_resets(changes, self.reach, self.shape)
         lake_row = self._lake_row(key)
         changes = with_lake_row(changes, lake_row, self.shape)
-        if not lake_row.num_rows and (last := standing(changes)) is not None:
+        if not lake_row.num_rows and (last := last_with_row(changes)) is not None:
             by = deleted_by(self.snapshots, key, last)
             changes = changes if by is None else with_delete(changes, by.mark.low, by.read_at(), self.shape)
         return _within(compared(changes, self.shape), since, until), reads

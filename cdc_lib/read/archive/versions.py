@@ -99,7 +99,7 @@ def with_resets(changes: KeyChanges, reach: Reach, shape: VersionShape) -> KeyCh
     return KeyChanges(pa.concat_tables([changes.rows, rows]), (*changes.columns, *[_all_of(shape)] * len(entries)))
 
 
-def standing(changes: KeyChanges) -> Point | None:
+def last_with_row(changes: KeyChanges) -> Point | None:
     """Return the position of the last change if a row exists after it; None if no change is known, or the row was deleted."""
     if not changes.rows.num_rows:
         return None

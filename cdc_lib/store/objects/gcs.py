@@ -1,6 +1,6 @@
 """Objects in a bucket of Google Cloud Storage.
 
-The etag of an object is its generation, and the conditions are ``ifGenerationMatch``; 0 stands for an object that does not
+The etag of an object is its generation, and the conditions are ``ifGenerationMatch``; 0 is that of an object that does not
 exist. Conditional writes are sent again here and not by Google's client, so that a write whose response was lost is
 recognized by the object that is stored.
 """
@@ -24,8 +24,9 @@ from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
 from cdc_lib.store.objects.gcs_client import CONNECTIONS, GoogleBucket
 from cdc_lib.store.objects.gcs_options import GcsOptions
 from cdc_lib.store.objects.keys import check_key, check_prefix
+from cdc_lib.store.objects.own_write import etag_of_own_write
 from cdc_lib.store.objects.probe import ConditionsProbe
-from cdc_lib.store.objects.streams import PART_BYTES, PartWriter, RangeReader
+from cdc_lib.store.objects.streams import PART_BYTES, RangeReader, completed
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class GcsStore:
     def put(self, key: str, data: bytes) -> str:
         """Write or overwrite an object; returns its etag."""
         with self._gcs.translate_errors("write an object", key):
-            return self._upload(key, data, **self._gcs.again)
+            return self._gcs.upload(key, data, **self._gcs.again)
 
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """Write an object if the key is free; returns whether this call wrote it, also if the response was lost."""
@@ -88,14 +89,8 @@ class GcsStore:
     @contextmanager
     def open_write(self, key: str) -> Iterator[BinaryIO]:
         """Stream a large object; it appears when the block ends without an error, else never."""
-        upload = _GcsUpload(self._gcs, check_key(key))
-        writer = PartWriter(upload)
-        try:
-            yield cast("BinaryIO", writer)
-            writer.finish()
-        except BaseException:
-            upload.abort()
-            raise
+        with completed(_GcsUpload(self._gcs, check_key(key))) as file:
+            yield file
 
     def open_read(self, key: str) -> BinaryIO:
         """Open an object for reading with seek; raises CorruptBatch if it does not exist.
@@ -151,7 +146,7 @@ class GcsStore:
                 pass
 
     def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:  # noqa: ARG002 - as the port has it
-        """Return nothing: Google lists no unfinished uploads, bills none, and removes them by itself within a week."""
+        """Return nothing: Google lists no unfinished uploads, bills none, and removes them within a week."""
         check_prefix(prefix)
         return ()
 
@@ -183,12 +178,6 @@ class GcsStore:
         with self._gcs.translate_errors("delete an object", key), self._none_if_missing():
             self._gcs.blob(key).delete(**self._gcs.again)
 
-    def _upload(self, key: str, data: bytes, **how: Any) -> str:
-        """Write an object with one request, which carries a checksum; returns its generation."""
-        blob = self._gcs.blob(key)
-        blob.upload_from_string(data, content_type="application/octet-stream", checksum="crc32c", **how)
-        return str(blob.generation)
-
     def _put_if(self, key: str, data: bytes, generation: int) -> str | None:
         """Write under a condition; returns the etag, or None if the condition is false."""
         check_key(key)
@@ -198,28 +187,20 @@ class GcsStore:
             try:
                 with self._gcs.translate_errors("write an object", key):
                     try:
-                        return self._upload(key, data, if_generation_match=generation, **self._gcs.once)
+                        return self._gcs.upload(key, data, if_generation_match=generation, **self._gcs.once)
                     except PreconditionFailed:
                         # Only a request that was sent twice can have failed on what itself had written.
-                        return self._etag_of_my_write(key, data) if sent else None
+                        return etag_of_own_write(self, key, data) if sent else None
             except StoreUnavailable:
                 sent = True
                 if time.monotonic() + pause > end:
                     # The write may have been done before the connection broke. If not, the error is raised.
-                    etag = self._etag_of_my_write(key, data)
+                    etag = etag_of_own_write(self, key, data)
                     if etag is None:
                         raise
                     return etag
             time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads writers; no secret
             pause = min(pause * 2, _LONGEST_PAUSE)
-
-    def _etag_of_my_write(self, key: str, data: bytes) -> str | None:
-        try:
-            held = self.get(key)
-        except StoreUnavailable as error:
-            log.warning("cannot tell whether %s was written: %s", key, error)
-            return None
-        return held.etag if held is not None and held.data == data else None
 
 
 class _GcsUpload:
@@ -233,9 +214,7 @@ class _GcsUpload:
     def put_whole(self, data: bytes) -> None:
         """Write the object with one request."""
         with self._gcs.translate_errors("write an object", self._key):
-            self._gcs.blob(self._key).upload_from_string(
-                data, content_type="application/octet-stream", checksum="crc32c", **self._gcs.again
-            )
+            self._gcs.upload(self._key, data, **self._gcs.again)
 
     def put_part(self, data: bytes) -> None:
         """Send the next part; the first one begins the upload."""

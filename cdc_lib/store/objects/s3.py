@@ -34,10 +34,11 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
 from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
 from cdc_lib.store.objects.keys import check_key, check_prefix
+from cdc_lib.store.objects.own_write import etag_of_own_write
 from cdc_lib.store.objects.probe import ConditionsProbe
 from cdc_lib.store.objects.s3_errors import CONFLICT, NOT_FOUND, PRECONDITION_FAILED, fault_of
 from cdc_lib.store.objects.s3_options import S3Options
-from cdc_lib.store.objects.streams import PartWriter, RangeReader
+from cdc_lib.store.objects.streams import RangeReader, completed
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -107,14 +108,8 @@ class S3Store:
     @contextmanager
     def open_write(self, key: str) -> Iterator[BinaryIO]:
         """Stream a large object; it appears when the block ends without an error, else never."""
-        upload = _S3Upload(self._s3, key)
-        writer = PartWriter(upload)
-        try:
-            yield cast("BinaryIO", writer)
-            writer.finish()
-        except BaseException:
-            upload.abort()
-            raise
+        with completed(_S3Upload(self._s3, key)) as file:
+            yield file
 
     def open_read(self, key: str) -> BinaryIO:
         """Open an object for reading with seek; raises CorruptBatch if it does not exist.
@@ -202,21 +197,13 @@ class S3Store:
                 return self._s3.put_if(key, data, condition)
         except StoreUnavailable:
             # The write may have been done before the connection broke. If not, the error is raised.
-            etag = self._etag_of_my_write(key, data)
+            etag = etag_of_own_write(self, key, data)
             if etag is None:
                 raise
             return etag
         except _ConditionFailed as failed:
             # Only a request that was sent twice can have failed on what itself had written.
-            return self._etag_of_my_write(key, data) if failed.sent_twice else None
-
-    def _etag_of_my_write(self, key: str, data: bytes) -> str | None:
-        try:
-            held = self.get(key)
-        except StoreUnavailable as error:
-            log.warning("cannot tell whether %s was written: %s", key, error)
-            return None
-        return held.etag if held is not None and held.data == data else None
+            return etag_of_own_write(self, key, data) if failed.sent_twice else None
 
 
 class _Bucket:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from cdc_lib.errors import StoreError
 
@@ -103,6 +104,18 @@ class PartWriter(io.RawIOBase):
             )
         self._upload.put_part(part)
         self._parts += 1
+
+
+@contextmanager
+def completed(upload: Upload) -> Iterator[BinaryIO]:
+    """Give a file whose object appears when the block ends without an error; else the upload is aborted."""
+    writer = PartWriter(upload)
+    try:
+        yield cast("BinaryIO", writer)
+        writer.finish()
+    except BaseException:
+        upload.abort()
+        raise
 
 
 class RangeReader(io.RawIOBase):

@@ -46,12 +46,10 @@ def row_hashes(cells: Sequence[Cell], texts: Sequence[pa.Array]) -> list[int]:
     """
     parts = [text if cell.source_length else text.fill_null(NULL) for cell, text in zip(cells, texts, strict=True)]
     parts += [_lengths(cell, text) for cell, text in zip(cells, texts, strict=True) if cell.source_length]
-    return [crc32(b"%d" % crc32(text)) for text in _views(joined(parts))]
-
-
-def joined(parts: Sequence[pa.Array]) -> pa.Array:
-    """Return the texts of each row with the separator between them; a null is left out, as CONCAT_WS does."""
-    return pc.binary_join_element_wise(*parts, "#", null_handling="skip")
+    # A null is left out, as CONCAT_WS does.
+    return [
+        crc32(b"%d" % crc32(text)) for text in _views(pc.binary_join_element_wise(*parts, "#", null_handling="skip"))
+    ]
 
 
 def _lengths(cell: Cell, texts: pa.Array) -> pa.Array:
@@ -111,10 +109,10 @@ def _others(source: SourceType, array: pa.Array) -> pa.Array | None:
 
 def _bits(array: pa.Array, *, single: bool) -> pa.Array:
     """Return the sixteen hex digits of each double; a FLOAT column's value is rounded as the column rounds it."""
-    doubles = array.fill_null(0).to_numpy(zero_copy_only=False)
+    doubles = array.fill_null(0).to_numpy(zero_copy_only=False).copy()
     if single:
-        rounded = np.where(np.abs(doubles) <= GREATEST_FLOAT, doubles, 0).astype(np.float32).astype(np.float64)
-        doubles = np.where(np.abs(doubles) <= GREATEST_FLOAT, rounded, doubles)
+        is_float = np.abs(doubles) <= GREATEST_FLOAT
+        doubles[is_float] = doubles[is_float].astype(np.float32)
     ends = np.arange(0, 16 * (len(doubles) + 1), 16, dtype=np.int32)
     return _with_nulls_of(array, ends, doubles.astype(">f8").tobytes().hex().upper())
 

@@ -26,6 +26,8 @@ from cdc_lib.verify.checksums import ListedRow, Sum
 from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.key_values import key_columns
 
+_WRITTEN = (EPOCH, BINLOG, OFFSET)
+
 
 @dataclass(frozen=True)
 class RangeRows:
@@ -78,7 +80,8 @@ def rows_between(opened: OpenedTable, subject: Subject, after: Key | None, end: 
     snapshot = opened.snapshot
     names = {name.lower(): name for name in snapshot.columns.names}
     wanted = [names[cell.column.name.lower()] for cell in subject.cells]
-    columns = snapshot.columns.choose([*wanted, EPOCH, BINLOG, OFFSET])
+    written = () if subject.kept_before is None else _WRITTEN
+    columns = snapshot.columns.choose([*wanted, *written])
     bounds = _KeyBounds(snapshot, subject, after, end)
     groups = []
     with translate_errors(subject.schema.name):
@@ -93,7 +96,7 @@ def _compared(subject: Subject, table: pa.Table) -> pa.Table:
     before = subject.kept_before
     if before is None:
         return table
-    written = zip(*(table.column(name).to_pylist() for name in (EPOCH, BINLOG, OFFSET)), strict=True)
+    written = zip(*(table.column(name).to_pylist() for name in _WRITTEN), strict=True)
     return table.filter(pa.array([Point(*place) >= before for place in written], pa.bool_()))
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import platform
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ from google.cloud import storage
 
 from spark_jobs.runtime.jars import cache_dir, one_at_a_time
 from tests.harness.go_programs import GoFailed, built
-from tests.harness.servers.process import ServerProcess, free_port
+from tests.harness.servers.process import ServerOfTests, ServerProcess, free_port, listens
 
 LOCK = Path(__file__).parent.parent / "fake-gcs.lock"
 VERSION = "1.54.0"
@@ -35,7 +34,7 @@ class NoGcsHere(Exception):
     """The server could not be fetched or built."""
 
 
-class GcsServer:
+class GcsServer(ServerOfTests):
     """An endpoint at 127.0.0.1 that takes every request, with or without credentials.
 
     Attributes:
@@ -77,7 +76,7 @@ class GcsServer:
         command += ["-host", self.host, "-port", str(self.port), "-public-host", f"{self.host}:{self.port}"]
         command += ["-external-url", self.uploads_at]
         self._process = ServerProcess("fake-gcs-server", command, self._scratch / "gcs.log", {})
-        self._process.wait_until_ready(self._answers)
+        self._process.wait_until_ready(lambda: listens(self.host, self.port))
         return self
 
     def stop(self) -> None:
@@ -86,23 +85,6 @@ class GcsServer:
         if process is not None:
             process.stop()
         shutil.rmtree(self._scratch, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        try:
-            return self.start()
-        except BaseException:
-            self.stop()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        """Stop it."""
-        self.stop()
-
-    def _answers(self) -> bool:
-        with socket.socket() as client:
-            client.settimeout(1)
-            return client.connect_ex((self.host, self.port)) == 0
 
 
 def fake_gcs_server() -> Path:

@@ -10,10 +10,11 @@ import socket
 import subprocess
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 # The server runs in its own session, under a shell that watches a pipe whose other end only this process holds.
 # When this process ends, even by SIGKILL, the pipe closes and the shell stops the server.
@@ -72,6 +73,35 @@ def free_port() -> int:
         _reserved.append(reservation)
         return port
     raise ServerDidNotStart(f"no port from {_PORTS.start} to {_PORTS.stop - 1} is free")
+
+
+def listens(host: str, port: int) -> bool:
+    """Return whether something takes connections there."""
+    with socket.socket() as client:
+        client.settimeout(1)
+        return client.connect_ex((host, port)) == 0
+
+
+class ServerOfTests(ABC):
+    """A server that a block starts and stops."""
+
+    @abstractmethod
+    def start(self) -> Self:
+        """Start it."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Stop it, also after a start that failed."""
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
 
 class ServerProcess:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import socket
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from botocore.config import Config
 
 from tests.harness.go_programs import GoFailed, built
 from tests.harness.servers.certificate import write_certificate
-from tests.harness.servers.process import ServerProcess, free_port
+from tests.harness.servers.process import ServerOfTests, ServerProcess, free_port, listens
 
 VERSITYGW = "1.8.0"
 
@@ -28,7 +27,7 @@ class NoS3Here(Exception):
     """The S3 server could not be built."""
 
 
-class S3Server:
+class S3Server(ServerOfTests):
     """An S3 endpoint at 127.0.0.1 with random credentials.
 
     Args:
@@ -100,7 +99,7 @@ class S3Server:
         command += ["posix", *self._metadata_options(), str(self.data_dir)]
         credentials = {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
         self._process = ServerProcess("versitygw", command, self._scratch / "s3.log", credentials)
-        self._process.wait_until_ready(self._answers)
+        self._process.wait_until_ready(lambda: listens(self.host, self.port))
         return self
 
     def stop(self) -> None:
@@ -109,23 +108,6 @@ class S3Server:
         if process is not None:
             process.stop()
         shutil.rmtree(self._scratch, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        try:
-            return self.start()
-        except BaseException:
-            self.stop()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        """Stop it."""
-        self.stop()
-
-    def _answers(self) -> bool:
-        with socket.socket() as client:
-            client.settimeout(1)
-            return client.connect_ex((self.host, self.port)) == 0
 
     def _metadata_options(self) -> list[str]:
         """Return the option that keeps etags in files if the file system has no extended attributes."""

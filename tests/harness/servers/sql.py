@@ -9,7 +9,7 @@ import shutil
 import socket
 import tempfile
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,7 +18,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from spark_jobs.runtime.jars import cache_dir, one_at_a_time
-from tests.harness.servers.process import ServerProcess, free_port
+from tests.harness.servers.process import ServerOfTests, ServerProcess, free_port
 from tests.harness.servers.versions import release
 
 Settings = Mapping[str, str | int | None]
@@ -51,7 +51,7 @@ OLD_WORDS = {
 """Keywords of MySQL 8.4, and those of MariaDB and older MySQL; replaced in this order."""
 
 
-class SqlServer(ABC):
+class SqlServer(ServerOfTests):
     """A database server with a folder of its own, reachable at 127.0.0.1.
 
     ``root`` has no password; ``cdc_user`` has the least privileges that capture needs.
@@ -146,18 +146,6 @@ class SqlServer(ABC):
         """Stop it, or kill it as a power cut would, and start it with the same data."""
         self._end(kill=kill)
         self.start()
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        try:
-            return self.start()
-        except BaseException:
-            self.stop()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        """Stop it."""
-        self.stop()
 
     # --- use ---
 
