@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cdc_lib.cli.archived import instant, refuse_since, show_archived
+from cdc_lib.cli.archived import instant, show_archived, show_versions
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
-from cdc_lib.cli.lake.preview import cell, show_rows
+from cdc_lib.cli.lake.preview import cell
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.config import SourceConfig
@@ -61,8 +61,11 @@ def get(
         typer.Option(
             "--since",
             metavar="TIME",
-            help="With --versions, of mirror and soft_delete: those committed at this time or later; an error if batches do not reach back to it.",
+            help="With --versions: those committed at this time or later; of mirror and soft_delete an error if batches do not reach back to it.",
         ),
+    ] = "",
+    until: Annotated[
+        str, typer.Option("--until", metavar="TIME", help="With --versions: those committed before this time.")
     ] = "",
     deleted: WithDeleted = False,
     as_of: AsOf = "",
@@ -81,31 +84,34 @@ def get(
         cdc get shop shop.orders 42 --versions --limit 5 --since 2026-01-31T12:00:00
         cdc get shop shop.orders 42 --fresh
     """
-    if (limit or since) and not versions:
-        raise ConfigError("--limit and --since are for --versions", hint="cdc scan reads rows of several keys.")
-    first = instant(since)
+    if (limit or since or until) and not versions:
+        raise ConfigError(
+            "--limit, --since and --until are for --versions", hint="cdc scan reads rows of several keys."
+        )
+    first, stop = instant("--since", since), instant("--until", until)
     config = config_of(find(context, source))
     store = open_store_pipeline(config).store if fresh or versions else None
     with lake_reader("read.lake").Lake.open(config, store=store) as lake:
         reader = lake.table(table_name, cut=cut_at(config, as_of), fresh=fresh)
         parts = lake_reader("read.key_text").parse_parts(reader.schema, reader.key, key)
-        names = chosen(reader, columns, every_column=every_column)
+        names = chosen(reader, columns, every_column=every_column or versions)
         if versions and reader.mode in ONE_VERSION_MODES:
-            shown_any = show_archived(reader.archived_versions(parts, limit, names, since=first), as_json=as_json)
+            shown_any = show_archived(
+                reader.archived_versions(parts, limit, names, since=first, until=stop), as_json=as_json
+            )
             raise typer.Exit(0 if shown_any else 1)
         if versions:
-            refuse_since(first, reader.mode)
-            rows = reader.versions(parts, limit, names)
+            rows = reader.versions(parts, limit, names, since=first, until=stop)
         else:
             found = reader.multi_get([parts], names, deleted=deleted)
             rows = found.filter(found["_found"]).drop_columns(["_found"])
     if not rows.num_rows:
         say(f"no row of {table_name} has the key {', '.join(key)}")
         raise typer.Exit(1)
-    shown = lake_reader("lake.catalog").shown(rows)
     if versions:
-        show_rows(shown, as_json=as_json)
+        show_versions(rows, as_json=as_json)
     else:
+        shown = lake_reader("lake.catalog").shown(rows)
         _show_row({name: values[0] for name, values in shown.items()}, as_json=as_json)
 
 

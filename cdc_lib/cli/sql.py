@@ -33,5 +33,4 @@ def sql(
     config = config_of(find(context, source))
     with lake_reader("read.lake").Lake.open(config) as lake:
         cut = lake.at(cut_at(config, as_of))
-        rows = lake_reader("read.sql").query(query, cut.tables, cut.table)
-        print_rows(rows, Format.JSON if as_json else form)
+        print_rows(cut.sql(query), Format.JSON if as_json else form)

@@ -43,9 +43,17 @@ class AsyncTableReader:
         """See :meth:`TableReader.multi_get`."""
         return await asyncio.to_thread(self.reader.multi_get, keys, columns, deleted=deleted)
 
-    async def versions(self, key: Any, limit: int | None = None, columns: Iterable[str] | None = None) -> pa.Table:
+    async def versions(
+        self,
+        key: Any,
+        limit: int | None = None,
+        columns: Iterable[str] | None = None,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> pa.Table:
         """See :meth:`TableReader.versions`."""
-        return await asyncio.to_thread(self.reader.versions, key, limit, columns)
+        return await asyncio.to_thread(self.reader.versions, key, limit, columns, since=since, until=until)
 
     async def archived_versions(
         self,

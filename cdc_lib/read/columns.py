@@ -93,6 +93,11 @@ class Columns:
         """The type of each column as Iceberg has it, by name."""
         return {name: one.field_type for name, one in self._fields.items()}
 
+    @property
+    def readable(self) -> tuple[ReadColumn, ...]:
+        """All columns but those whose type cannot be read without Spark."""
+        return self.choose(name for name, one in self._fields.items() if type(one.field_type) in _ARROW)
+
     def choose(self, names: Iterable[str] | None) -> tuple[ReadColumn, ...]:
         """Return columns by their names; all for None.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
@@ -16,6 +17,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.lake.catalog import load_table, open_catalog, translate_errors
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.merge_plan import Cut
+from cdc_lib.model.position import Position
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verification import TableVerification
 from cdc_lib.ports import ObjectStore
@@ -219,6 +221,16 @@ class LakeCut:
         return tuple(dict.fromkeys(one.table for one in self.cut.tables))
 
     @property
+    def position(self) -> Position:
+        """The position of the source's binlog that all tables are as of, in the epoch ``cut.epoch``."""
+        return self.cut.position
+
+    @property
+    def gtid_set(self) -> str:
+        """The GTIDs of the transactions before the position; empty if the source has none."""
+        return self.cut.gtid_set
+
+    @property
     def verified(self) -> dict[TableName, tuple[TableVerification, ...]]:
         """What comparisons with the source say of each source table, once for each of its lake tables.
 
@@ -231,3 +243,14 @@ class LakeCut:
     def table(self, name: str) -> TableReader:
         """Open a table as of the cut; see :meth:`Lake.table`."""
         return self.lake.table(name, cut=self.cut)
+
+    def sql(self, statement: str) -> pa.RecordBatchReader:
+        """Run a query over the tables as of the cut; see :func:`cdc_lib.read.sql.query`. It needs DuckDB.
+
+        Raises:
+            ConfigError: it is not one query, names another table, or DuckDB refuses it.
+            StoreError: a table cannot be read.
+        """
+        from cdc_lib.read.sql import query  # noqa: PLC0415 - gets and scans do not wait for DuckDB
+
+        return query(statement, self.tables, self.table)

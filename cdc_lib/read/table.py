@@ -12,9 +12,11 @@ from cdc_lib.errors import ConfigError, CursorMoved
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import ONE_VERSION_MODES
+from cdc_lib.read.archive.decide import refuse_without_zone
 from cdc_lib.read.archive.table import TableArchive
 from cdc_lib.read.archive.versions import ArchivedVersions
-from cdc_lib.read.columns import ReadColumn, in_order
+from cdc_lib.read.columns import in_order
+from cdc_lib.read.kept_versions import CHANGED, TIMES, kept_versions, within
 from cdc_lib.read.key_range import ScanRange
 from cdc_lib.read.keys import NoSuchKey, RowKey
 from cdc_lib.read.lookup import Many, find
@@ -153,36 +155,45 @@ class TableReader:
         numbers = {key.order: number for number, key in enumerate(of_keys)}
         return _arranged(found, [None if key is None else numbers.get(key.order) for key in parsed])
 
-    def versions(self, key: Any, limit: int | None = None, columns: Iterable[str] | None = None) -> pa.Table:
+    def versions(
+        self,
+        key: Any,
+        limit: int | None = None,
+        columns: Iterable[str] | None = None,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> pa.Table:
         """Return the versions of a row in an ``scd2`` table, or its changes in an ``append`` table, newest first.
 
         Args:
             key: see the class.
             limit: how many at most.
             columns: names of the columns; None for all.
+            since: only versions that were committed at this time or later.
+            until: only versions that were committed before this time.
+
+        Returns:
+            These columns, and ``_changed``: the names of the source's columns that differ from the version before. It is null if there
+            is none, or the row was inserted or deleted.
 
         Raises:
-            ConfigError: as in :meth:`get`, or the table is in another mode.
+            ConfigError: as in :meth:`get`, a time has no time zone, or the table is in another mode.
             StoreError: a file cannot be read.
         """
         snapshot = self._snapshot
-        if snapshot.mode not in ("scd2", "append"):
+        if snapshot.mode not in TIMES:
             raise ConfigError(
                 f"the lake table is in {snapshot.mode} mode, which keeps one version of each row",
                 hint="Use get, archived_versions, or the mode scd2.",
                 table=snapshot.name,
             )
         _refuse_fresh_versions(snapshot)
+        refuse_without_zone(since, until)
         chosen = snapshot.columns.choose(columns)
-        order = snapshot.columns.choose(ORDER)
-        read = _together(chosen, order)
-        try:
-            hits = find(snapshot, snapshot.key.parse(key), everything=True)
-            rows = in_order([snapshot.read(group, found, read) for group, found in hits], read)
-        except NoSuchKey:
-            rows = in_order([], read)
-        newest = rows.sort_by([(column.name, "descending") for column in order])
-        return newest.select([column.name for column in chosen]).slice(0, limit)
+        rows = kept_versions(snapshot, _parsed(snapshot, key), chosen)
+        shown = within(rows, TIMES[snapshot.mode], since, until)
+        return shown.select([*(column.name for column in chosen), CHANGED]).slice(0, limit)
 
     def archived_versions(
         self,
@@ -310,11 +321,6 @@ def _parsed(snapshot: PinnedSnapshot, key: Any) -> RowKey | None:
         return snapshot.key.parse(key)
     except NoSuchKey:
         return None
-
-
-def _together(chosen: Sequence[ReadColumn], more: Iterable[ReadColumn]) -> tuple[ReadColumn, ...]:
-    names = {column.name for column in chosen}
-    return (*chosen, *(column for column in more if column.name not in names))
 
 
 def _arranged(rows: pa.Table, numbers: Sequence[int | None]) -> pa.Table:

@@ -31,6 +31,7 @@ from cdc_lib.store.windows import stored_windows
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.runtime.session import spark_session
 from tests.bench.lake.orders import TABLE, Keys, make_table, write_changes
+from tests.bench.reading.commands import commands
 from tests.bench.reading.measures import (
     GETS,
     MANY,
@@ -159,6 +160,7 @@ def large(folder: Path, rows: int, merges: int, changes: int, results: Results) 
         tidy = config.model_copy(update={"maintenance": upkeep})
         maintain(spark, tidy, store, lake_tables(tidy, lake.cuts[-1], [TABLE]), lambda _: None)
         yield from measure(f"{rows:,} rows after maintenance", None)
+    results.figures += commands(folder / "sources", config, TABLE, keys[0], f"{rows:,} rows after maintenance")
     with ReadLake.open(config, store=store) as reading:
         results.figures += s3_figures(reading.table(TABLE), rows)
     yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +17,7 @@ from cdc_lib.model.lexer import quoted
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.verify import Report
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.read import Lake as ReadLake
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.verify.run import Verifier
 from spark_jobs.backfill import backfill
@@ -26,6 +27,10 @@ from spark_jobs.merging.run import merge, needs_spark, run
 from spark_jobs.runtime.session import spark_session
 from spark_jobs.sql import full_name
 from tests.chaos.shapes import TABLES
+from tests.harness.reading import assert_table_reads_as_spark, collected
+
+GETS = 20
+"""Rows of each table that are read one by one."""
 
 
 @dataclass
@@ -99,6 +104,21 @@ class LakeSide:
         lake = SparkLakeSums(self.spark(), pipeline.config.source)
         verifier = Verifier(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors, lake)
         return verifier.run(tables, pipeline.config.verify, lambda _: None)
+
+    def read_by_key(self, tables: Sequence[str], keyless: Collection[str]) -> None:
+        """Compare what the reading client returns with Spark's rows: gets, many keys at once, scans both ways and versions.
+
+        Args:
+            tables: source tables.
+            keyless: names of those without a key.
+        """
+        with ReadLake.open(self.pipeline.config, store=self.pipeline.store) as lake:
+            for table in tables:
+                name = full_name(lake_merges(self.pipeline.config, [table])[0].name)
+                rows = collected(self.spark().sql(f"SELECT * FROM {name}"))
+                has_key = table.partition(".")[2] not in keyless
+                assert_table_reads_as_spark(lake.table(table), rows, has_key, GETS)
+                self.events["rows read by key"] += len(rows) if has_key else 0
 
     def _noted(self, line: str) -> None:
         """Count the tables with re-selected rows."""

@@ -85,6 +85,7 @@ class Settler:
         documents, again = self.laws.check_documents(), self._drain_again()
         tables, rows = self._compare()
         self.say(f"compared {rows} rows of {len(tables)} tables, {documents} documents, {again} windows drained again")
+        self.lake.read_by_key(self.lake.tables(), WITHOUT_KEY)
         self._verify(tables)
 
     def _replace_changed(self) -> None:

@@ -25,6 +25,7 @@ def twelve_kills(site, folder, s3=None):
     assert {"plan", "drain", "ack_drain"} <= steps
     assert chaos.events["rows compared"] > 200
     assert chaos.events["rows verified"] > 200
+    assert chaos.events["rows read by key"] > 200
 
 
 def test_twelve_kills_at_random_points_lose_and_duplicate_nothing(tmp_path):

@@ -5,17 +5,18 @@ No test waits for midnight: ``sealed_days.delay`` in the source file moves it.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from cdc_lib.lake.catalog import open_catalog
 from cdc_lib.store.announced_days import announced_days
 from cdc_lib.store.objects.open import open_store
 from tests.harness.airflow import ROOT, AirflowStandalone
@@ -27,6 +28,8 @@ pytestmark = [pytest.mark.timeout(2400), pytest.mark.slow]
 NAME = "shop"
 REPORT = "shop_by_day"
 GUIDE = ROOT / "docs" / "guides" / "airflow.md"
+ORDERS = (2, 4, 3, 6, 5, 2, 1, 4, 3)
+"""Orders of today, of yesterday, and so on."""
 RUN_SECONDS = 900
 """Timeout of a run on a busy machine."""
 
@@ -39,9 +42,10 @@ def source(mysql_server: MySqlServer, tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "sources").mkdir()
     source = AirflowSource(NAME, mysql_server, tmp_path / "sources", tmp_path / "data").write(sealed_days=delay(7))
     source.sql("CREATE TABLE orders (id INT PRIMARY KEY, price DECIMAL(10, 2), ordered DATETIME)")
-    for back in range(9):
+    for back, count in enumerate(ORDERS):
         at = f"UTC_TIMESTAMP() - INTERVAL {back} DAY"
-        source.sql(f"INSERT INTO orders VALUES ({10 * back + 1}, {back}.50, {at}), ({10 * back + 2}, 1, {at})")
+        for number in range(count):
+            source.sql(f"INSERT INTO orders VALUES ({10 * back + number}, {back}.50, {at})")
     yield source
     mysql_server.execute(f"DROP DATABASE {NAME}")
 
@@ -53,13 +57,25 @@ def air(source: AirflowSource, tmp_path: Path) -> Iterator[AirflowStandalone]:
     shutil.copytree(ROOT / "dags", dags, ignore=shutil.ignore_patterns("sources", "__pycache__"))
     (block,) = [one for one in re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL) if REPORT in one]
     text = block.replace("/opt/airflow/sources/shop.yaml", str(source.file))
-    (dags / "report.py").write_text(text.replace("/opt/airflow/reports", str(tmp_path / "reports")))
+    (dags / "report.py").write_text(text.replace("/opt/airflow/reports", str(plot(tmp_path).parent)))
     env = {"CDC_SOURCES": str(source.sources), PASSWORD_VARIABLE: source.server.cdc_password}
     with AirflowStandalone(tmp_path / "airflow", dags, ROOT / "plugins", env, ready_seconds=600) as air:
         for dag in (source.dag, REPORT):
             air.wait_for_dag(dag, 400)
             air.unpause(dag)
         yield air
+
+
+def plot(folder: Path) -> Path:
+    """Return the file that the report draws."""
+    return folder / "reports" / "orders_by_day.svg"
+
+
+def row_of(source: AirflowSource, day: str) -> tuple[int, Decimal]:
+    """Return number and price of a day in the report, which has one row for it."""
+    found = open_catalog(source.config).load_table("reports.orders_by_day").scan(f"day = '{day}'").to_arrow()
+    (row,) = found.to_pylist()
+    return row["orders"], row["price"]
 
 
 def delay(days: int) -> dict[str, str]:
@@ -107,6 +123,16 @@ def reported(air: AirflowStandalone, days: list[str]) -> None:
     assert sorted(run["partition_key"] for run in air.dag_runs(REPORT)) == days
 
 
+def run_of(air: AirflowStandalone, day: str) -> str:
+    """Return the id of the report's run of a day."""
+    (run,) = [one for one in air.dag_runs(REPORT) if one["partition_key"] == day]
+    return str(run["dag_run_id"])
+
+
+def states_of(air: AirflowStandalone, day: str) -> set[str]:
+    return {str(task["state"]) for task in air.tasks(REPORT, run_of(air, day))}
+
+
 def test_each_complete_day_has_one_report(air: AirflowStandalone, source: AirflowSource, tmp_path: Path):
     """Also after a pause, a clear, and a task that was marked success before it announced anything."""
     today = datetime.now(UTC).date()
@@ -121,8 +147,7 @@ def test_each_complete_day_has_one_report(air: AirflowStandalone, source: Airflo
     idle = seal_days(air, source, "success")  # nothing was committed since
     assert announced(air) == days[:1]
     reported(air, days[:1])
-    expected = {"orders": 2, "price": "8.50"}
-    assert json.loads((tmp_path / "reports" / f"{days[0]}.json").read_text()) == expected
+    assert row_of(source, days[0]) == (ORDERS[7], ORDERS[7] * Decimal("7.50"))
 
     air.clear(source.dag, idle, "seal_days")
     air.wait("the cleared task has ended", lambda: state_of(air, source, idle) == "skipped", RUN_SECONDS)
@@ -138,7 +163,11 @@ def test_each_complete_day_has_one_report(air: AirflowStandalone, source: Airflo
     seal_days(air, source, "success")
     assert announced(air) == days[:4]
     reported(air, days[:4])
-    assert json.loads((tmp_path / "reports" / f"{days[3]}.json").read_text()) == {"orders": 2, "price": "7.50"}
+    assert row_of(source, days[0]) == (
+        ORDERS[7],
+        ORDERS[7] * Decimal("7.50"),
+    )  # as of the transaction that completed it
+    assert row_of(source, days[3]) == (ORDERS[4], ORDERS[4] * Decimal("5.50"))
 
     seal_days(air, source, "skipped")  # it notes that Airflow has the events
     noted = announced_days(open_store(source.config.store), NAME)
@@ -147,3 +176,9 @@ def test_each_complete_day_has_one_report(air: AirflowStandalone, source: Airflo
     seal_days(air, source, "skipped")
     assert announced(air) == days[:4]
     reported(air, days[:4])
+
+    air.clear(REPORT, run_of(air, days[3]), "report")
+    air.wait("the repeated report has ended", lambda: states_of(air, days[3]) == {"success"}, RUN_SECONDS)
+    assert row_of(source, days[3]) == (ORDERS[4], ORDERS[4] * Decimal("5.50"))
+    drawn = plot(tmp_path).read_text()
+    assert all(f"<!-- {day} -->" in drawn for day in days[:4])

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.types import BinaryType, BooleanType, IntegerType, LongType, NestedField, StringType
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+)
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.lake.catalog import open_catalog
 from cdc_lib.model.lake_table import KEY_PROPERTY, MARKER_PROPERTY, MODE_PROPERTY, Marker
+from cdc_lib.model.manifest import OP, TS
 from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.model.table_mode import IS_DELETED
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.cuts import publish
 from cdc_lib.store.objects.open import open_store
-from tests.harness.batches import at
+from tests.harness.batches import START_TIME, at
 
 COLUMNS = {
     "country": StringType(),
@@ -32,6 +42,11 @@ COLUMNS = {
     "_binlog": IntegerType(),
     "_offset": LongType(),
     "_row": LongType(),
+}
+
+_OF_MODES: dict[str, dict[str, IcebergType]] = {
+    "soft_delete": {IS_DELETED: BooleanType()},
+    "append": {OP: StringType(), TS: TimestamptzType()},
 }
 
 
@@ -62,7 +77,7 @@ class SmallLake:
         marker: Marker | None = None,
     ) -> Table:
         """Make a table with rows, as a merge with this marker left it."""
-        columns = COLUMNS | ({IS_DELETED: BooleanType()} if mode == "soft_delete" else {})
+        columns = COLUMNS | _OF_MODES.get(mode, {})
         schema = Schema(*(NestedField(i, one, of) for i, (one, of) in enumerate(columns.items(), 1)))
         properties = {KEY_PROPERTY: json.dumps(key), MODE_PROPERTY: mode}
         table = self.catalog.create_table((self.config.source, name), schema, properties=properties)
@@ -70,8 +85,10 @@ class SmallLake:
         return table
 
     def add(self, table: Table, rows: list[dict[str, Any]], marker: Marker | None = None) -> None:
-        """Append rows, as a merge with this marker does."""
+        """Append rows, as a merge with this marker does; in ``append`` mode each is an insert, committed ``_offset`` seconds after the start."""
         properties = {MARKER_PROPERTY: marker.to_json()} if marker is not None else {}
+        if OP in table.schema().column_names:
+            rows = [{OP: "c", TS: START_TIME + timedelta(seconds=one["_offset"])} | one for one in rows]
         table.append(pa.Table.from_pylist(rows, table.schema().as_arrow()), snapshot_properties=properties)
 
     def cut(self, number: int, time: datetime, *tables: Table, gtid_set: str = "") -> Cut:

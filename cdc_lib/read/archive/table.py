@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.table import Table
 
 from cdc_lib.config import SourceConfig
@@ -30,7 +29,6 @@ from cdc_lib.read.archive.reads import ChunkRow, with_reads
 from cdc_lib.read.archive.rows import ArchivedRows, KeyChanges, VersionShape
 from cdc_lib.read.archive.segments import Segment
 from cdc_lib.read.archive.versions import (
-    CHANGED,
     ArchivedVersions,
     compared,
     last_with_row,
@@ -40,6 +38,7 @@ from cdc_lib.read.archive.versions import (
 )
 from cdc_lib.read.fresh.markers import marker_of
 from cdc_lib.read.fresh.rows import order_of
+from cdc_lib.read.kept_versions import CHANGED, within
 from cdc_lib.read.keys import NoSuchKey, RowKey
 from cdc_lib.read.lookup import find
 from cdc_lib.read.pin import expired
@@ -100,7 +99,7 @@ class TableArchive:
         self, key: RowKey, limit: int | None, since: datetime | None, until: datetime | None
     ) -> tuple[pa.Table, list[ChunkRow]]:
         def enough(changes: KeyChanges) -> bool:
-            return limit is not None and _within(changes.rows, since, until).num_rows > limit
+            return limit is not None and within(changes.rows, TS, since, until).num_rows > limit
 
         changes = self.archived.of_key(self.segments, key, enough)
         first = min(zip(*order_of(changes.rows)[:3], strict=True)) if enough(changes) else None
@@ -112,22 +111,13 @@ class TableArchive:
         if not lake_row.num_rows and (last := last_with_row(changes)) is not None:
             by = deleted_by(self.snapshots, key, last)
             changes = changes if by is None else with_delete(changes, by.mark.low, by.read_at(), self.shape)
-        return _within(compared(changes, self.shape), since, until), reads
+        return within(compared(changes, self.shape), TS, since, until), reads
 
     def _lake_row(self, key: RowKey) -> pa.Table:
         columns = self.snapshot.columns.choose(None)
         for group, rows in find(self.snapshot, key, everything=True):
             return self.snapshot.read(group, rows[:1], columns)
         return pa.schema([one.field for one in columns]).empty_table()
-
-
-def _within(rows: pa.Table, since: datetime | None, until: datetime | None) -> pa.Table:
-    times = rows.column(TS)
-    if since is not None:
-        rows = rows.filter(pc.greater_equal(times, pa.scalar(since, times.type)))
-    if until is not None:
-        rows = rows.filter(pc.less(rows.column(TS), pa.scalar(until, times.type)))
-    return rows
 
 
 def open_archive(

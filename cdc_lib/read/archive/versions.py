@@ -19,9 +19,7 @@ from cdc_lib.model.table_mode import IS_DELETED, RESET, STATEMENT_ROW
 from cdc_lib.read.archive.reach import Reach
 from cdc_lib.read.archive.rows import KeyChanges, VersionShape
 from cdc_lib.read.fresh.rows import order_of
-
-CHANGED = "_changed"
-"""The column that names what a version changed. No column of a lake table has this name."""
+from cdc_lib.read.kept_versions import CHANGED, differs_from_next
 
 READ = "r"
 """``_op`` of a row that was read by SELECT: by a snapshot, or because the binlog had it incomplete."""
@@ -132,7 +130,7 @@ def compared(changes: KeyChanges, shape: VersionShape) -> pa.Table:
     """
     rows, columns = _newest_first(changes)
     ops = rows.column(OP).to_pylist()
-    differ = {one.name: _differs(rows.column(one.name)) for one in shape.source}
+    differ = {one.name: differs_from_next(rows.column(one.name)) for one in shape.source}
     changed: list[list[str] | None] = []
     kept = []
     for number, (op, before) in enumerate(zip(ops, [*ops, None][1:], strict=True)):
@@ -156,15 +154,6 @@ def _newest_first(changes: KeyChanges) -> tuple[pa.Table, list[frozenset[str]]]:
     kept = pc.fill_null(pc.not_equal(changes.rows.column(OP), DELETE), True).to_numpy()
     numbers = np.lexsort((kept, *reversed(order_of(changes.rows))))[::-1]
     return changes.rows.take(pa.array(numbers)), [changes.columns[number] for number in numbers.tolist()]
-
-
-def _differs(column: pa.ChunkedArray) -> list[bool]:
-    """Return for each value but the last whether it differs from the next one."""
-    values = column.combine_chunks()
-    one, other = values[:-1], values[1:]
-    unequal = pc.fill_null(pc.not_equal(one, other), False)
-    found: list[bool] = pc.or_(unequal, pc.xor(pc.is_valid(one), pc.is_valid(other))).to_pylist()
-    return found
 
 
 def _all_of(shape: VersionShape) -> frozenset[str]:

@@ -16,6 +16,7 @@ from cdc_lib.errors import ConfigError, StoreError
 from cdc_lib.model.schema import SourceType
 from cdc_lib.read.changes import CHANGE, net_changes
 from cdc_lib.read.cuts import cut_as_of
+from cdc_lib.read.kept_versions import CHANGED
 from cdc_lib.read.pages.index import read_index
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.maintain import lake_tables, maintain
@@ -142,8 +143,16 @@ def test_scd2_has_the_current_version_and_all_versions(lake, rounds):
         assert_reads_as_spark(reader, current, [key_of(n) for n in range(60) if n not in alive])
         for key in {row["id"] for row in rows}:
             versions = sorted((row for row in rows if row["id"] == key), key=lambda row: -row["_offset"])
-            assert reader.versions(key).to_pylist() == versions
-            assert reader.versions(key, limit=1, columns=["v"]).to_pylist() == [{"v": versions[0]["v"]}]
+            found = reader.versions(key)
+            assert found.drop_columns([CHANGED]).to_pylist() == versions
+            assert found[CHANGED].to_pylist() == [
+                None if before is None or row["_op"] == "c" else [one for one in ("v", "t") if row[one] != before[one]]
+                for row, before in zip(versions, [*versions[1:], None], strict=True)
+            ]
+            assert reader.versions(key, limit=1, columns=["v"])["v"].to_pylist() == [versions[0]["v"]]
+            last = versions[0]["_valid_from"]
+            assert reader.versions(key, since=last).num_rows == sum(row["_valid_from"] == last for row in versions)
+            assert reader.versions(key, until=last).num_rows == sum(row["_valid_from"] < last for row in versions)
         assert reader.versions(1000).num_rows == reader.versions(10**30).num_rows == 0
 
 
@@ -157,7 +166,8 @@ def test_append_has_all_changes_of_a_key_and_no_single_row(lake, rounds):
         assert reader.scan().read_all().to_pylist() == rows
         assert reader.scan(reverse=True).read_all().to_pylist() == rows[::-1]
         key = rows[0]["id"]
-        assert reader.versions(key).to_pylist() == [row for row in rows if row["id"] == key][::-1]
+        found = reader.versions(key).drop_columns([CHANGED])
+        assert found.to_pylist() == [row for row in rows if row["id"] == key][::-1]
         with pytest.raises(ConfigError, match="append mode, which has many rows for each key"):
             reader.get(key)
 

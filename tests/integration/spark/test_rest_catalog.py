@@ -8,7 +8,6 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from cdc_lib.lake.catalog import open_catalog
-from cdc_lib.read.sql import query
 from cdc_lib.serve.app import make_app
 from cdc_lib.serve.catalog import CutCatalog
 from spark_jobs.merging.run import merge
@@ -81,7 +80,8 @@ def test_engines_read_two_tables_as_of_one_transaction_while_merges_go_on(lake, 
         with opened(lake) as reading:
             cut = reading.at(lake.cuts[-1])
             total = f"SELECT (SELECT sum(amount) FROM {giro}) + (SELECT sum(amount) FROM {savings}) AS total"
-            by_sql.extend(query(total, cut.tables, cut.table).read_all()["total"].to_pylist())
+            assert (cut.position, cut.gtid_set) == (lake.cuts[-1].position, lake.cuts[-1].gtid_set)
+            by_sql.extend(cut.sql(total).read_all()["total"].to_pylist())
 
     for number in range(1, ROUNDS + 1):
         place = number * 100

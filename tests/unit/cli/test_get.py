@@ -96,20 +96,31 @@ def test_versions_of_a_mirrors_row_are_those_of_stored_batches(cdc, lake):
     refused = {
         ("--versions", "--since", "2025-12-31T23:00:00"): "and not since 2025-12-31 23:00:00+00:00",
         ("--versions", "--since", "noon"): "--since takes a time, not 'noon'",
-        ("--limit", 1): "--limit and --since are for --versions",
-        ("--since", "2026-01-01"): "--limit and --since are for --versions",
+        ("--limit", 1): "--limit, --since and --until are for --versions",
+        ("--since", "2026-01-01"): "--limit, --since and --until are for --versions",
+        ("--until", "2026-01-01"): "--limit, --since and --until are for --versions",
     }
     for options, message in refused.items():
         result = cdc(*get, "de", 1, *options)
         assert (result.exit_code in (1, 2), message in result.stderr) == (True, True), result.stderr
 
 
-def test_a_time_of_versions_is_for_mirrors(cdc, lake):
-    lake.make("changes", [row("de", 1, "old", 5), row("de", 1, "new", 9)], "append")
+def test_versions_that_a_table_keeps_say_what_changed_and_when(cdc, lake):
+    """Some of them by number and time."""
+    made = (row("de", 1, "old", 5), row("de", 1, "new", 9), row("de", 1, "new", 12))
+    lake.make("changes", [one | {"_op": op} for one, op in zip(made, "cuu", strict=True)], "append")
     get = ("get", "shop", "shop.changes", "de", 1, "--versions")
-    assert [one["name"] for one in json.loads(cdc(*get, "--limit", 1, "--json").stdout)] == ["new"]
-    result = cdc(*get, "--since", "2026-01-01")
-    assert (result.exit_code, "--since is for mirror and soft_delete tables" in result.stderr) == (2, True)
+
+    def found(*options):
+        return [(one["name"], one["_changed"]) for one in json.loads(cdc(*get, *options, "--json").stdout)]
+
+    assert found() == [("new", []), ("new", ["name"]), ("old", None)]
+    assert found("--limit", 1) == [("new", [])]
+    times = ("--since", "2026-01-01T00:00:09", "--until", "2026-01-01T00:00:12")
+    assert found(*times) == [("new", ["name"])]
+    assert found(*times, "--columns", "name") == [("new", ["name"])]
+    (line,) = (line for line in cdc(*get, *times).stdout.splitlines() if "new" in line)
+    assert line.replace("│", " ").split()[:7] == ["u", "2026-01-01", "00:00:09.000000Z", "name", "de", "1", "new"]
 
 
 def test_a_row_is_shown_as_of_a_cut(cdc, lake, orders):

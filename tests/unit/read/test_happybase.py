@@ -90,7 +90,9 @@ def test_a_scan_is_in_the_order_of_the_lake(table):
 def test_versions_of_a_cell_are_newest_first(connection):
     table = connection.table("shop.changes")
     assert table.cells(b"b", b"d:name") == [b"new", b"old"]
-    assert table.cells(b"b", b"d:name", versions=1, include_timestamp=True) == [(b"new", 0)]
+    assert table.cells(b"b", b"d:name", versions=1, include_timestamp=True) == [
+        (b"new", int(time(9).timestamp() * 1000))
+    ]
     assert table.row(b"b", [b"d:name"]) == {b"d:name": b"new"}
     assert [key for key, _ in table.scan(row_prefix=b"a")] == [b"a", b"ab"]
 

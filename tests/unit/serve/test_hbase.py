@@ -99,8 +99,10 @@ def test_versions_come_newest_first(get):
     assert names == [b"new", b"old"]
     assert [value for _, value in cells(get("shop.changes/b/d:name"))[0][1]] == [b"new"]
     assert cells(get(path("shop.changes", "a/c", "/d:name")))[0][1] == [(b"d:name", b"slash")]
-    assert len(cells(get("shop.changes/b/d:name/0,1?v=5"))[0][1]) == 2
-    assert get("shop.changes/b/d:name/1,5").status_code == 404
+    first, last = (int(time(second).timestamp() * 1000) for second in (5, 9))
+    assert [value for _, value in cells(get(f"shop.changes/b/d:name/{first},{last}?v=5"))[0][1]] == [b"old"]
+    assert len(cells(get(f"shop.changes/b/d:name/{first},{last + 1}?v=5"))[0][1]) == 2
+    assert get(f"shop.changes/b/d:name/{last + 1},{last + 5}").status_code == 404
 
 
 def test_versions_of_a_mirror_are_those_that_batches_have(get):
