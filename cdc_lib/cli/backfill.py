@@ -10,8 +10,9 @@ from cdc_lib.backfill.archive import BackfillArchive, period_of
 from cdc_lib.backfill.other_key import left_out_line
 from cdc_lib.backfill.preview import preview
 from cdc_lib.cli import job
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.output import print_json, say
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.backfill import COPY_SUFFIX, BackfillPreview, BackfillRequest
 from cdc_lib.store.objects.layered import LayeredStore

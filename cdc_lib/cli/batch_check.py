@@ -9,8 +9,9 @@ import typer
 from rich.text import Text
 
 from cdc_lib.backfill.archive import period_of
-from cdc_lib.cli.context import config_of, open_pipeline
+from cdc_lib.cli.context import config_of
 from cdc_lib.cli.output import plain, print_json, say, table
+from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import Loaded
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.errors import ConfigError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cdc_lib.cli.context import open_pipeline
 from cdc_lib.cli.output import say
+from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import ConfigError
 from cdc_lib.verify.after_merge import check_changed_rows, not_compared, said

@@ -1,26 +1,21 @@
-"""What every command needs: the folder of sources, and a pipeline for one of them."""
+"""What every command needs: the folder of sources, and the file of one of them."""
 
 from __future__ import annotations
 
 import os
 import socket
-from dataclasses import replace
 from typing import Annotated, cast
 
 import typer
 
 from cdc_lib.cli.settings import Settings
 from cdc_lib.config import (
-    Credentials,
     Loaded,
     SourceConfig,
-    credentials_from_environment,
     load_sources,
-    mask_key_from_environment,
 )
 from cdc_lib.config.base import duration
 from cdc_lib.errors import ConfigError
-from cdc_lib.pipeline import Pipeline
 
 SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of a source: its file without .yaml.")]
 """The argument that most commands take."""
@@ -76,17 +71,6 @@ def config_of(loaded: Loaded) -> SourceConfig:
     if loaded.config is None:
         raise loaded.error or ConfigError(f"{loaded.path} was not loaded")
     return loaded.config
-
-
-def open_pipeline(config: SourceConfig) -> Pipeline:
-    """Open the pipeline of a source with secrets from the environment."""
-    credentials = credentials_from_environment(config.server)
-    return Pipeline.open(config, replace(credentials, mask_key=mask_key_from_environment(config)))
-
-
-def open_store_pipeline(config: SourceConfig) -> Pipeline:
-    """Open the pipeline for steps that only use the store; no password is needed."""
-    return Pipeline.open(config, Credentials(config.server.user or "", ""))
 
 
 def caller(command: str) -> str:

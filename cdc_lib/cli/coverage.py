@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 import typer
 
 from cdc_lib.cli import job
-from cdc_lib.cli.context import config_of, open_pipeline
+from cdc_lib.cli.context import config_of
 from cdc_lib.cli.output import plain, print_json, say
+from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import Loaded, SourceConfig
 from cdc_lib.model.results import Status
 from cdc_lib.status.coverage import coverage_findings, current, summary_of

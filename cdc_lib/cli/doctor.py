@@ -15,8 +15,9 @@ import typer
 from rich.text import Text
 
 from cdc_lib.cli import job
-from cdc_lib.cli.context import AsJson, config_of, find, open_pipeline, settings
+from cdc_lib.cli.context import AsJson, config_of, find, settings
 from cdc_lib.cli.output import exit_code, print_json, say, table
+from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import Loaded, load_sources
 from cdc_lib.doctor.examine import examine
 from cdc_lib.doctor.visit import Visit

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from cdc_lib.cli.archived import said_since
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import print_json, say
 from cdc_lib.model.verification import VersionCheck
+from cdc_lib.store.objects.open import open_store
 
 
 def explain(
@@ -32,7 +33,7 @@ def explain(
         cdc explain shop shop.order_lines 42 7 --limit 3 --json
     """
     config = config_of(find(context, source))
-    store = open_store_pipeline(config).store
+    store = open_store(config.store)
     with lake_reader("read.lake").Lake.open(config, store=store) as lake:
         reader = lake.table(table_name)
         parts = lake_reader("read.key_text").parse_parts(reader.schema, reader.key, key)

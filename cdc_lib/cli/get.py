@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cdc_lib.cli.archived import instant, show_archived, show_versions
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.lake.preview import cell
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import print_json, say, table
@@ -15,6 +15,7 @@ from cdc_lib.config import SourceConfig
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.table_mode import ONE_VERSION_MODES
+from cdc_lib.store.objects.open import open_store
 
 Columns = Annotated[
     str, typer.Option("--columns", metavar="A,B", help="Only these columns. Default: those that do not begin with _.")
@@ -90,7 +91,7 @@ def get(
         )
     first, stop = instant("--since", since), instant("--until", until)
     config = config_of(find(context, source))
-    store = open_store_pipeline(config).store if fresh or versions else None
+    store = open_store(config.store) if fresh or versions else None
     with lake_reader("read.lake").Lake.open(config, store=store) as lake:
         reader = lake.table(table_name, cut=cut_at(config, as_of), fresh=fresh)
         parts = lake_reader("read.key_text").parse_parts(reader.schema, reader.key, key)
@@ -143,5 +144,5 @@ def cut_at(config: SourceConfig, as_of: str) -> Cut | None:
     """
     if not as_of:
         return None
-    cut: Cut = lake_reader("read.cuts").find_cut(open_store_pipeline(config).store, config.source, as_of)
+    cut: Cut = lake_reader("read.cuts").find_cut(open_store(config.store), config.source, as_of)
     return cut

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import config_of, find, open_pipeline, settings
+from cdc_lib.cli.context import config_of, find, settings
 from cdc_lib.cli.output import exit_code, show_error
+from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import load_sources
 from cdc_lib.errors import CdcError
 from cdc_lib.model.figures import SourceFigures

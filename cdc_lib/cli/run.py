@@ -8,8 +8,9 @@ import typer
 
 from cdc_lib.cli import job
 from cdc_lib.cli.changed_rows import compare_changed_rows
-from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import say
+from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.cli.step.ack import show_ack
 from cdc_lib.cli.step.drain import drain_units
 from cdc_lib.cli.step.plan import show_units

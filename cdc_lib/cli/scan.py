@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.get import AsOf, Columns, EveryColumn, Fresh, WithDeleted, chosen, cut_at
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.rows import Format, RowFormat, limit_of, print_rows
+from cdc_lib.store.objects.open import open_store
 
 
 def scan(
@@ -50,7 +51,7 @@ def scan(
     """
     form = Format.JSON if as_json else form
     config = config_of(find(context, source))
-    store = open_store_pipeline(config).store if fresh else None
+    store = open_store(config.store) if fresh else None
     with lake_reader("read.lake").Lake.open(config, store=store) as lake:
         reader = lake.table(table_name, cut=cut_at(config, as_of), fresh=fresh)
         parse = lake_reader("read.key_text").parse_key

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import config_of, find, open_store_pipeline, settings
+from cdc_lib.cli.context import config_of, find, settings
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.listening import listening_token
 from cdc_lib.cli.output import say
 from cdc_lib.config import SourceConfig, load_sources
 from cdc_lib.errors import ConfigError
+from cdc_lib.store.objects.open import open_store
 
 
 def serve(
@@ -56,4 +57,4 @@ def _catalog(config: SourceConfig) -> object:
     lake = lake_reader("lake.catalog")
     with lake.translate_errors(config.source):
         catalog = lake.open_catalog(config)
-    return lake_reader("serve.catalog").CutCatalog(config, open_store_pipeline(config).store, catalog)
+    return lake_reader("serve.catalog").CutCatalog(config, open_store(config.store), catalog)

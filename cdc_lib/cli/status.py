@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from cdc_lib.cli.consumers.list import say_who_holds
-from cdc_lib.cli.context import AsJson, config_of, find, open_pipeline, settings
+from cdc_lib.cli.context import AsJson, config_of, find, settings
 from cdc_lib.cli.coverage import say_coverage
 from cdc_lib.cli.output import (
     console,
@@ -26,6 +26,7 @@ from cdc_lib.cli.output import (
     size,
     table,
 )
+from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import Loaded, load_sources
 from cdc_lib.errors import CdcError
 from cdc_lib.model.cursor import Cursor

@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import SourceName, caller, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import SourceName, caller, config_of, find
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.consumers.batch import Batch
 from cdc_lib.consumers.entries import entries
 from cdc_lib.consumers.ephemeral_subscription import EphemeralSubscription

@@ -10,8 +10,9 @@ import typer
 from rich.text import Text
 
 from cdc_lib.cli import batch_check, coverage, job
-from cdc_lib.cli.context import AsJson, SourceName, checked_duration, config_of, find, open_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, checked_duration, config_of, find
 from cdc_lib.cli.output import print_json, say, table
+from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.model.verify import FIGURES, Report, RowDifference, TableReport
 from cdc_lib.store import documents
 from cdc_lib.verify.report_html import page

@@ -206,8 +206,3 @@ def computed_changes(table: LakeTable, types: Mapping[str, str], source_table: s
                 )
             changes.append(WidenColumn(old.name, kind))
     return changes
-
-
-def computed_from(text: str | None) -> dict[str, str]:
-    """Return the computed columns in the table's property, with their expressions; none without it."""
-    return {str(name): str(one) for name, one in json.loads(text).items()} if text else {}

@@ -386,3 +386,8 @@ class LakeTable:
     def empty(self) -> bool:
         """Whether the table certainly has no rows."""
         return self.records == 0
+
+
+def computed_from(text: str | None) -> dict[str, str]:
+    """Return the computed columns in the table's property, with their expressions; none without it."""
+    return {str(name): str(one) for name, one in json.loads(text).items()} if text else {}

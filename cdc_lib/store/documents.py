@@ -90,7 +90,19 @@ _KINDS: dict[type[Any], str] = {
     Coverage: "coverage",
     DailyChecks: "daily_checks",
 }
-_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def prepare() -> None:
+    """Make what reads and writes every kind of document now, for processes that are forked later; else each kind is made when it is used."""
+    for kind in _KINDS:
+        _adapter(kind)
 
 
 def dump(model: Document) -> bytes:
@@ -166,7 +178,7 @@ def changed(kind: type[T], store: ObjectStore, key: str, change: Callable[[T | N
 
 def to_plain(model: Document) -> dict[str, Any]:
     """Return a document as dicts, lists, texts and numbers, for XCom or JSON."""
-    fields = _ADAPTERS[type(model)].dump_python(model, mode="json")
+    fields = _adapter(type(model)).dump_python(model, mode="json")
     return {"format_version": FORMAT_VERSION, "kind": _KINDS[type(model)], **fields}
 
 
@@ -195,10 +207,10 @@ def _from_plain(kind: type[T], plain: object, where: str) -> T:
         raise _corrupt(kind, where, f"it is a {name}")
     try:
         # Strict JSON mode: no text is accepted as a number, and dates are parsed from their text.
-        model: T = _ADAPTERS[kind].validate_json(to_json(fields), strict=True)
+        model: T = _adapter(kind).validate_json(to_json(fields), strict=True)
     except (ValidationError, ConfigError) as error:
         raise _corrupt(kind, where, _first_fault(error)) from error
-    known = _ADAPTERS[kind].dump_python(model, mode="json")
+    known = _adapter(kind).dump_python(model, mode="json")
     # An equal document has no unknown fields; searching them by name is slower than the rest of this function.
     if fields != known and (unknown := _unknown(fields, known)):
         raise _corrupt(kind, where, f"it has fields that are not known here: {', '.join(unknown)}")

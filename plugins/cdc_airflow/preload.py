@@ -43,6 +43,8 @@ def on_starting(component: object) -> None:
         wanted = (*OF_TASKS, *OF_COMPARISONS)
     for module in wanted:
         importlib.import_module(module)
+    if OF_TASKS[-1] in wanted:
+        importlib.import_module("cdc_lib.store.documents").prepare()
     if wanted:
         log.info("imported what CDC sources need: %s", ", ".join(wanted))
 

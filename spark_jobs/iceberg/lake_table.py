@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.lake.comments import COMMENTS_PROPERTY, carried_comments, comment_change
-from cdc_lib.lake.computed import computed_changes, computed_from
+from cdc_lib.lake.computed import computed_changes
 from cdc_lib.lake.evolution import changes_for
 from cdc_lib.lake.layout import refuse_dropped
 from cdc_lib.lake.modes import MODES, mode_of
@@ -42,6 +42,7 @@ from cdc_lib.model.lake_table import (
     LakeTable,
     Marker,
     Reselected,
+    computed_from,
     marker_property,
 )
 from cdc_lib.model.layout import DEFAULT_LAYOUT, LAYOUT_PROPERTY, Layout

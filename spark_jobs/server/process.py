@@ -42,7 +42,8 @@ class JobStart:
 def job_processes() -> ForkServerContext:
     """Return the starter of job processes; call it before the server has threads or secrets of sources."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["spark_jobs.server.process", *(f"spark_jobs.{job}" for job in JOBS)])
+    own = ("spark_jobs.server.process", "spark_jobs.server.prepared")
+    context.set_forkserver_preload([*own, *(f"spark_jobs.{job}" for job in JOBS)])
     return context
 
 

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.output import print_json, say, size, table
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.retention.garbage_collector import carry_out, plan_collection, prune_cursors
 from cdc_lib.retention.removal import Collection
 

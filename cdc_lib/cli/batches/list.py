@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.output import print_json, say, size, table
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.consumers.cursors import ends
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.stored_window import StoredWindow

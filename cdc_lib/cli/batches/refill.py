@@ -8,8 +8,9 @@ import typer
 
 from cdc_lib.backfill.refill import BatchRefill
 from cdc_lib.backfill.refill_window import RefilledWindow
-from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import say, size
+from cdc_lib.cli.pipelines import open_pipeline
 
 
 def refill(

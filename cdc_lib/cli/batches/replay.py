@@ -8,8 +8,9 @@ import typer
 
 from cdc_lib.backfill.archive import period_of
 from cdc_lib.backfill.replay import BatchReplay
-from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline, open_store_pipeline
+from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import say, size
+from cdc_lib.cli.pipelines import open_pipeline, open_store_pipeline
 from cdc_lib.model.results import DrainResult
 from cdc_lib.store.objects.open import open_at
 

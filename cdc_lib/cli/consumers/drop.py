@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import SourceName, config_of, find
 from cdc_lib.cli.output import say
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.consumers.restore import keep
 from cdc_lib.consumers.subscribe import OWN
 from cdc_lib.errors import ConfigError

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.output import duration, print_json, say, table
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.consumers.states import states
 from cdc_lib.model.results import ConsumerState
 from cdc_lib.store.windows import stored_windows

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from cdc_lib.cli.context import ConsumerName, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import ConsumerName, SourceName, config_of, find
 from cdc_lib.cli.output import print_json
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.pipeline import Pipeline

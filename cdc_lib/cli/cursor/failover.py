@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import say
+from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.errors import ConfigError
 
 

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.output import print_json, size, table
+from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config.start import StartAt, position, timestamp
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.results import LocatedPosition

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import ConsumerName, SourceName, caller, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import ConsumerName, SourceName, caller, config_of, find
 from cdc_lib.cli.output import say
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.consumers.missing_batches import drain_of_lake, lake_of_cut
 from cdc_lib.consumers.restore import restore as write_restored
 from cdc_lib.errors import ConfigError

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.cursor.locate import At, Gtid, Time, show_located, start_of
 from cdc_lib.cli.output import say
+from cdc_lib.cli.pipelines import open_pipeline
 
 
 def rewind(

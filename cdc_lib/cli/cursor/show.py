@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from cdc_lib.cli.context import AsJson, ConsumerName, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, ConsumerName, SourceName, config_of, find
 from cdc_lib.cli.output import print_json, say, table
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.subscription import Interest
 from cdc_lib.store import layout

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.output import plain, print_json, say, table
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verification import TableVerification, said_of_cut

@@ -8,11 +8,12 @@ from typing import Any
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import plain, print_json, say, table
 from cdc_lib.model.verification import TableVerification
 from cdc_lib.store.cuts import last_cut
+from cdc_lib.store.objects.open import open_store
 from cdc_lib.store.verification import verifications
 
 
@@ -28,7 +29,7 @@ def tables(context: typer.Context, source: SourceName, as_json: AsJson = False) 
         cdc lake tables shop
     """
     config = config_of(find(context, source))
-    store = open_store_pipeline(config).store
+    store = open_store(config.store)
     cut = last_cut(store, source)
     if cut is None:
         if as_json:

@@ -6,8 +6,9 @@ from typing import Any
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.output import print_json, say, table
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.quarantine import LaggingTable
 from cdc_lib.pipeline import Pipeline

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, caller, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, caller, config_of, find
 from cdc_lib.cli.output import print_json, say
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema_question import Decision
 

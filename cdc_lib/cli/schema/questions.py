@@ -6,10 +6,11 @@ from typing import Any
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.merge.answers import OpenQuestion, open_questions
 from cdc_lib.model.schema_question import DECISIONS
+from cdc_lib.store.objects.open import open_store
 
 
 def questions(context: typer.Context, source: SourceName, as_json: AsJson = False) -> None:
@@ -20,7 +21,7 @@ def questions(context: typer.Context, source: SourceName, as_json: AsJson = Fals
     Example:
         cdc schema questions shop
     """
-    found = open_questions(open_store_pipeline(config_of(find(context, source))).store, source)
+    found = open_questions(open_store(config_of(find(context, source)).store), source)
     if as_json:
         print_json([_row(one) for one in found])
         return

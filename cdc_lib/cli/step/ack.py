@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline, open_store_pipeline
+from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import say
+from cdc_lib.cli.pipelines import open_pipeline, open_store_pipeline
 from cdc_lib.pipeline import AckResult
 
 

@@ -11,8 +11,9 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from cdc_lib.cli.context import SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import console, say, show_error, size
+from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.model.window import DrainUnit

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from cdc_lib.cli.context import AsJson, SourceName, caller, config_of, find, open_pipeline
+from cdc_lib.cli.context import AsJson, SourceName, caller, config_of, find
 from cdc_lib.cli.output import plain, print_json, say, table
+from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.model.window import DrainUnit, SnapshotTask
 from cdc_lib.pipeline import Pipeline
 

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.context import SourceName, caller, config_of, find, open_store_pipeline
+from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import say
+from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.merge.planner import plan_of
 from cdc_lib.model.cursor import LAKE
 

@@ -11,10 +11,9 @@ import pyarrow as pa
 from pyiceberg.table import Table
 
 from cdc_lib.config import SourceConfig
-from cdc_lib.lake.computed import computed_from
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, EpochChange
-from cdc_lib.model.lake_table import COMPUTED_PROPERTY
+from cdc_lib.model.lake_table import COMPUTED_PROPERTY, computed_from
 from cdc_lib.model.manifest import TS, Manifest
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.position import Point

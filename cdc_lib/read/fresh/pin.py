@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from pyiceberg.table import Table
 
 from cdc_lib.config import SourceConfig
-from cdc_lib.lake.computed import computed_from
 from cdc_lib.lake.routing import RoutedTable, lake_merges
 from cdc_lib.merge.collapse import DELETE
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.plan import TableWork, work_on
 from cdc_lib.merge.stopped_statements import refuse_statements
-from cdc_lib.model.lake_table import COMPUTED_PROPERTY, LakeTable, Marker
+from cdc_lib.model.lake_table import COMPUTED_PROPERTY, LakeTable, Marker, computed_from
 from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Superseded
