@@ -45,6 +45,7 @@ class DecodedEvent:
         rows: images before and after each change; None where the change has no such image.
         why: why it cannot be read; empty if it can.
         gtid: ``begin``: of the transaction; empty if the decoder does not know it.
+        unnumbered: whether several events have this place, those of a compressed transaction: their rows are compared in their order.
     """
 
     kind: Literal["begin", "rows", "rollback", "unreadable", "failed"]
@@ -55,3 +56,4 @@ class DecodedEvent:
     rows: Sequence[tuple[DecodedImage | None, DecodedImage | None]] = ()
     why: str = ""
     gtid: str = ""
+    unnumbered: bool = False

@@ -8,13 +8,11 @@ from typing import Any
 from pymysql.protocol import MysqlPacket
 
 from cdc_lib.model.raw_event import RawFacts
+from cdc_lib.mysql.packets import payloads
 from cdc_lib.ports import BinlogStream
 
 _END = b"\xfe\0\0\0\0"
 """EOF packet: the server ends a dump with it, the archive does not have it."""
-_LONGEST = 0xFFFFFF
-"""Length of a packet that the next one continues."""
-_BUFFER = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +41,7 @@ class ReplayedSession:
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
-        self._buffer = memoryview(bytearray(_BUFFER))
-        self._at = self._end = 0
+        self._payloads = payloads(replay.stream)
 
     def cursor(self) -> _Variables:
         """Return an object that answers questions about variables."""
@@ -61,30 +58,8 @@ class ReplayedSession:
         """Ignore the request of a dump: the archive begins where the window does."""
 
     def _read_packet(self) -> MysqlPacket:
-        """Return the next packet; parts of a long one are joined."""
-        payload = bytearray()
-        length = _LONGEST
-        while length == _LONGEST:
-            header = self._take(4)
-            length = int.from_bytes(header[:3], "little")
-            part = self._take(length)
-            if len(header) < 4 or len(part) < length:  # also a packet that the window's end has cut
-                return MysqlPacket(_END, "utf8")
-            payload += part
-        return MysqlPacket(bytes(payload), "utf8")
-
-    def _take(self, count: int) -> bytes:
-        """Return the next bytes; fewer at the end of the archive."""
-        taken = bytearray()
-        while len(taken) < count:
-            if self._at == self._end:
-                self._at, self._end = 0, self._replay.stream.read_into(self._buffer)
-                if not self._end:
-                    break
-            more = min(count - len(taken), self._end - self._at)
-            taken += self._buffer[self._at : self._at + more]
-            self._at += more
-        return bytes(taken)
+        """Return the next packet."""
+        return MysqlPacket(next(self._payloads, _END), "utf8")
 
 
 class _Variables:

@@ -15,7 +15,7 @@ from cdc_lib.model.decoded_event import NULL, UNPLACED, DecodedEvent, DecodedIma
 from cdc_lib.model.manifest import GTID, OP
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
-from cdc_lib.verify.batches.cells import Compare, Unsure, compare_of, decoded_text, stored_text
+from cdc_lib.verify.batches.cells import Compare, CompareOf, Unsure, compare_of, decoded_text, stored_text
 from cdc_lib.verify.batches.places import KnownOfWindow, Place, StoredChange
 from cdc_lib.verify.batches.unread import UnreadEvents
 
@@ -37,10 +37,12 @@ class WindowComparison:
     Args:
         stored: changes of the batch by table, in their order.
         expected: what is known about the window.
+        cells: returns how cells of a column are compared with the decoder's values, or why they cannot be.
     """
 
     stored: Mapping[TableName, Iterator[StoredChange]]
     expected: KnownOfWindow
+    cells: CompareOf = compare_of
     equal: int = 0
     differing: int = 0
     differences: list[DifferentChange] = field(default_factory=list)
@@ -104,6 +106,8 @@ class WindowComparison:
             event = replace(event, offset=self._offset_by_order(table, event))
         number = 0
         for before, after in event.rows:
+            if event.unnumbered:
+                number = self._number_by_order(table, event, is_update=before is not None and after is not None)
             for image_number, op, image in self._changes(table, event, number, before, after):
                 place = Place(event.file, event.offset, image_number)
                 self._compare(table, place, op, image, named=event.named)
@@ -115,6 +119,14 @@ class WindowComparison:
         self._skip_to(table, Place(*began, 0))
         stored = self._peek(table)
         return stored.place.offset if stored is not None and stored.place.file == event.file else began[1]
+
+    def _number_by_order(self, table: TableName, event: DecodedEvent, *, is_update: bool) -> int:
+        """Return the number of the image before the batch's next change of a table in an event; 0 if it has none."""
+        self._skip_to(table, Place(event.file, event.offset, 0))
+        stored = self._peek(table)
+        if stored is None or stored.place[:2] != (event.file, event.offset):
+            return 0
+        return stored.place.row - (is_update and stored.op == "u")
 
     def _changes(
         self,
@@ -193,7 +205,7 @@ class WindowComparison:
             known = tuple(
                 "it is masked in the batch"
                 if self.expected.masked(table, column.name)
-                else compare_of(column, named=named)
+                else self.cells(column, named=named)
                 for column in schema.columns
             )
             self._compares[key] = known

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -22,6 +24,7 @@ from cdc_lib.store.objects.s3 import S3Store
 from cdc_lib.verify.batches.daily import DailyVerification
 from cdc_lib.verify.batches.run import BatchVerification, Choice
 from tests.harness.capture import Capture, row_metadata
+from tests.harness.servers.mysql_packages import command
 from tests.harness.stores import options
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated, use:DeprecationWarning")  # of mysql-replication
@@ -60,15 +63,15 @@ def drain(capture, work):
     pipeline.ack_drain(by="test")
 
 
-def insert_all_types(capture):
-    names = ", ".join(COLUMNS)
-    capture.execute(f"INSERT INTO t (id, {names}) VALUES (1, {', '.join(value for _, value in COLUMNS.values())})")
-    capture.execute("INSERT INTO t (id) VALUES (2), (3)")
-    capture.execute("UPDATE t SET a = 5, w = NULL WHERE id = 1")
-    capture.execute("UPDATE t SET id = id + 10 WHERE id > 1 ORDER BY id DESC")
-    capture.execute("DELETE FROM t WHERE id = 13")
-    capture.execute("INSERT INTO no_key VALUES (1), (1)")
-    capture.execute("UPDATE no_key SET a = 2")
+def insert_all_types(execute, *, geometry=True):
+    values = {name: value for name, (_, value) in COLUMNS.items() if geometry or name != "z"}
+    execute(f"INSERT INTO t (id, {', '.join(values)}) VALUES (1, {', '.join(values.values())})")
+    execute("INSERT INTO t (id) VALUES (2), (3)")
+    execute("UPDATE t SET a = 5, w = NULL WHERE id = 1")
+    execute("UPDATE t SET id = id + 10 WHERE id > 1 ORDER BY id DESC")
+    execute("DELETE FROM t WHERE id = 13")
+    execute("INSERT INTO no_key VALUES (1), (1)")
+    execute("UPDATE no_key SET a = 2")
 
 
 def create_tables(capture):
@@ -79,7 +82,7 @@ def create_tables(capture):
 def test_all_common_types_are_equal(capture, capsys):
     """Every operation, with and without a key, and a bounded choice of windows."""
     create_tables(capture)
-    drain(capture, lambda: insert_all_types(capture))
+    drain(capture, lambda: insert_all_types(capture.execute))
     report = verify(capture)
     (window,) = report.windows
     assert report.clean, window.differences
@@ -95,7 +98,7 @@ def test_without_column_names_numbers_are_compared_and_labels_are_not(mysql_serv
     capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
     create_tables(capture)
     with row_metadata(mysql_server, "MINIMAL"):
-        drain(capture, lambda: insert_all_types(capture))
+        drain(capture, lambda: insert_all_types(capture.execute))
         (window,) = verify(capture).windows
     assert (window.differing, window.equal) == (0, 15), window.differences
     assert {one.column for one in window.not_comparable} == {"l", "n", "o", "p", "w", "x", "y", "z"}
@@ -106,16 +109,7 @@ def test_a_falsified_batch_is_reported_with_its_exact_place(capture):
     capture.execute("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20))")
     drain(capture, lambda: capture.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')"))
     key = next(key for key in capture.visible() if key.endswith("part-00000.parquet"))
-    with capture.store.open_read(key) as data:
-        rows = pq.read_table(data)
-    changed = rows.to_pylist()
-    changed[0]["name"] = "z"
-    changed[2]["_row"] = 7
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(changed, rows.schema), sink)
-    capture.store.delete([key])
-    with capture.store.open_write(key) as out:
-        out.write(sink.getvalue().to_pybytes())
+    changed = falsified(capture, key, lambda rows: [{**rows[0], "name": "z"}, rows[1], {**rows[2], "_row": 7}])
     report = verify(capture)
     found = report.windows[0].differences
     place = (changed[0]["_binlog"], changed[0]["_offset"])
@@ -146,6 +140,55 @@ def test_compressed_transactions_are_not_comparable(mysql_server, mysql_database
     assert ["compressed transactions" in one.why for one in window.not_comparable] == [True]
 
 
+@pytest.fixture
+def mysqlbinlog(tmp_path, monkeypatch):
+    """MySQL's own program on PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "mysqlbinlog"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(command("mysqlbinlog"))} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("mysqlbinlog")
+def test_mysqlbinlog_is_asked_where_the_second_decoder_is_blind(mysql_server, mysql_database, tmp_path, capsys):
+    """Compressed transactions in two files of the binlog are equal; a falsified cell and a lost row are found, with their places."""
+    capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
+    create_tables(capture)
+    capture.execute("ALTER TABLE t DROP COLUMN z")  # the program prints no geometry
+    capture.execute("CREATE TABLE places (id INT PRIMARY KEY, at POINT)")
+
+    def work():
+        capture.execute("INSERT INTO t (id) VALUES (20)")
+        with mysql_server.connect(database=mysql_database) as session, session.cursor() as sql:
+            sql.execute("SET binlog_transaction_compression = ON")
+            for _ in range(2):
+                insert_all_types(sql.execute, geometry=False)
+                sql.execute("INSERT INTO places VALUES (1, POINT(1, 2)), (2, NULL)")
+                sql.execute("DELETE FROM t WHERE id < 20")
+                for table in ("no_key", "places"):
+                    sql.execute(f"DELETE FROM {table}")
+                sql.execute("FLUSH BINARY LOGS")
+
+    drain(capture, work)
+    (window,) = verify(capture).windows
+    found = window.printed
+    assert (window.equal, window.differing, window.differences) == (1, 0, ())
+    assert (found.equal, found.differing, found.uncomparable) == (window.changes - 8, 0, 8)
+    assert window.uncomparable == window.changes - 1 > 30
+    show(verify(capture))
+    assert "as mysqlbinlog 9" in capsys.readouterr().out
+
+    key = next(key for key in capture.visible() if key.endswith("part-00000.parquet"))
+    stored = falsified(capture, key, lambda rows: [rows[0], {**rows[1], "e": 7}, *rows[2:-1]])
+    report = verify(capture)
+    wrong = {one.kind: one for one in report.windows[0].differences}
+    assert not report.clean
+    assert (wrong["values"].cells[0].column, wrong["values"].decoder.startswith("mysqlbinlog")) == ("e", True)
+    assert (wrong["missing"].file, wrong["missing"].offset) == (stored[-1]["_binlog"], stored[-1]["_offset"])
+
+
 def test_a_purged_binlog_is_not_comparable(mysql_server, mysql_database, tmp_path):
     """The window is named, and nothing of it counts."""
     capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
@@ -164,7 +207,7 @@ def test_a_purged_window_is_decoded_from_its_raw_archive(any_server, database, t
     capture.execute("CREATE TABLE big (id INT PRIMARY KEY, v LONGBLOB, w LONGBLOB)")
 
     def work():
-        insert_all_types(capture)
+        insert_all_types(capture.execute)
         any_server.execute("FLUSH BINARY LOGS")
         capture.execute("INSERT INTO big VALUES (1, REPEAT('x', 9000000), REPEAT('y', 9000000))")
 
@@ -276,13 +319,13 @@ def test_windows_of_a_day_are_chosen_once_at_random_and_compared_again_only_if_t
     assert daily(3).windows == ()
 
 
-def falsified(capture, key):
-    """Replace the values of a Parquet file."""
+def falsified(capture, key, change=lambda rows: [{**row, "id": 99} for row in rows]):
+    """Replace the rows of a Parquet file; return those that it had."""
     with capture.store.open_read(key) as data:
         rows = pq.read_table(data)
-    changed = [{**row, "id": 99} for row in rows.to_pylist()]
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(changed, rows.schema), sink)
+    pq.write_table(pa.Table.from_pylist(change(rows.to_pylist()), rows.schema), sink)
     capture.store.delete([key])
     with capture.store.open_write(key) as out:
         out.write(sink.getvalue().to_pybytes())
+    return rows.to_pylist()
