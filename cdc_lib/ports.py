@@ -118,7 +118,7 @@ class ObjectStore(Protocol):
         ...
 
     def url(self, key: str) -> str:
-        """Return the URL by which Spark reads the object: ``file:///...``, ``s3a://...`` or ``gs://...``."""
+        """Return the URL by which Spark reads the object: ``file:///...``, ``s3a://...``, ``gs://...`` or ``abfss://...``."""
         ...
 
 

@@ -30,6 +30,7 @@ NO_KEYS = (
     "NoAwsCredentialsException",
     "NoCredentialsException",
     "Error getting access token from metadata server",  # Google's connector
+    "AzureADAuthenticator",  # Hadoop's client of Azure, without a token
 )
 """Names and words of a process, perhaps on another machine, without keys for the storage."""
 
@@ -48,6 +49,7 @@ UNAVAILABLE = (
     "SocketTimeoutException",
     "UncheckedSQLException",
     "Communications link failure",
+    '", 503, ',  # Hadoop's client of Azure
 )
 """Names and words of a storage or catalog that does not answer."""
 
@@ -88,8 +90,8 @@ def fault_of(error: Exception, action: str, table: str) -> CdcError:
 def _unset(text: str, action: str, table: str) -> CdcError | None:
     """Return the error for something that the source file or a machine lacks; None if the text is about something else."""
     if any(word in text for word in NO_KEYS):
-        hint = "Name the keys in the source file (store.access_key_env and store.secret_key_env, or store.service_account_env), "
-        hint += "or give each machine of Spark a role that may use the store."
+        hint = "Name the keys in the source file (store.access_key_env and store.secret_key_env, store.service_account_env or "
+        hint += "store.azure_secret_env), or give each machine of Spark a role that may use the store."
         return StoreUnavailable(f"could not {action}: no keys for the storage: {_short(text)}", hint=hint, table=table)
     if any(word in text for word in NO_REGION):
         hint = "Name it in the source file: store.region, or client.region in lake.properties."

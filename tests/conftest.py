@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from cdc_lib.config.source import SourceConfig
+    from tests.harness.servers.azure import AzureServer
     from tests.harness.servers.gcs import GcsServer
 
 # Airflow makes its home when it is first imported: never in the home folder of whoever runs the tests.
@@ -120,6 +121,14 @@ def gcs_server() -> Iterator[GcsServer]:
 
 
 @pytest.fixture(scope="session")
+def azure_server() -> Iterator[AzureServer]:
+    from tests.harness.servers.azure import AzureServer
+
+    with AzureServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkSession, SourceConfig]]:
     """A running Spark, which takes seconds to start, with a catalog for all tests; each test uses its own database."""
     from spark_jobs.runtime.session import spark_session
@@ -162,6 +171,12 @@ def bucket(s3_server: S3Server) -> str:
 def gcs_bucket(gcs_server: GcsServer) -> str:
     """Name of a new, empty bucket of Google Cloud Storage."""
     return gcs_server.make_bucket("test")
+
+
+@pytest.fixture
+def azure_container(azure_server: AzureServer) -> str:
+    """Name of a new, empty container of Azure Blob Storage."""
+    return azure_server.make_container("test")
 
 
 def _database(server: SqlServer) -> Iterator[str]:

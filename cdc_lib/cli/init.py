@@ -86,7 +86,10 @@ def init(
             "schedule": _SCHEDULE,
             "store": {
                 "url": ask.text(
-                    "--store", "Store: file:///folder, s3://bucket/prefix or gs://bucket/prefix", store, _STORE
+                    "--store",
+                    "Store: file:///folder, s3://bucket/prefix, gs://bucket/prefix or abfss://container@account.dfs.core.windows.net/prefix",
+                    store,
+                    _STORE,
                 )
             },
             "lake": {

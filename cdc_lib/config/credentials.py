@@ -11,6 +11,7 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.config.tunnel import SocksConfig, SshConfig
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.azure_secret import azure_secret
 from cdc_lib.model.service_account import service_account
 
 
@@ -54,7 +55,12 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class StoreKeys:
-    """The keys of an S3 account, or the email and the JSON key of a Google service account; their text never shows the secret."""
+    """The secrets of a store; their text never shows the secret.
+
+    Args:
+        access_key: access key of S3, email of a Google service account, or name of an Azure account.
+        secret_key: secret key of S3; JSON key of the service account; account key, SAS token or connection string of Azure.
+    """
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -162,6 +168,8 @@ def mask_key_from_environment(config: SourceConfig, environ: Mapping[str, str] =
     return _required(environ, config.mask_key_env, "the key of the hashes under masks, a long random text,")
 
 
+_NAMED = {"gs": "service_account_env", "abfss": "azure_secret_env"}
+
 HANDED_STORE = ("CDC_HANDED_ACCESS_KEY", "CDC_HANDED_SECRET_KEY")
 """Variables in which Airflow hands the keys of a store's connection to a job that it starts."""
 
@@ -181,9 +189,12 @@ def store_keys_from_environment(store: StoreConfig, environ: Mapping[str, str] =
         return StoreKeys(*(environ[name] for name in HANDED_STORE))
     if store.scheme == "gs" and store.service_account_env is not None:
         return google_keys(_required(environ, store.service_account_env, "the JSON key of the service account"))
+    if store.scheme == "abfss" and store.azure_secret_env is not None:
+        secret = _required(environ, store.azure_secret_env, "an account key, a SAS token or a connection string")
+        return azure_keys(secret, store.account)
     if store.access_key_env is None or store.secret_key_env is None:
         if store.connection is not None:
-            named = "service_account_env" if store.scheme == "gs" else "access_key_env and store.secret_key_env"
+            named = _NAMED.get(store.scheme, "access_key_env and store.secret_key_env")
             raise ConfigError(
                 f"only Airflow knows the keys of the store {store.url}",
                 hint=f"Add store.{named} to the source file to use it outside Airflow.",
@@ -203,6 +214,20 @@ def google_keys(text: str) -> StoreKeys:
         ConfigError: it is none.
     """
     return StoreKeys(service_account(text).email, text)
+
+
+def azure_keys(text: str, account: str) -> StoreKeys:
+    """Return a secret of an Azure account as keys of a store.
+
+    Args:
+        text: an account key, a SAS token or a connection string.
+        account: name of the account.
+
+    Raises:
+        ConfigError: it is none, or of another account.
+    """
+    azure_secret(text, account)
+    return StoreKeys(account, text)
 
 
 def _optional(environ: Mapping[str, str], name: str | None, what: str) -> str:

@@ -29,4 +29,6 @@ def _way(config: StoreConfig, error: CdcError) -> str:
         )
     if config.scheme == "gs":
         return error.hint or "Give the service account the role Storage Object User on the bucket."
+    if config.scheme == "abfss":
+        return error.hint or "Give the identity the role Storage Blob Data Contributor on the container."
     return error.hint or "Give the key s3:GetObject, PutObject, DeleteObject and ListBucket there."

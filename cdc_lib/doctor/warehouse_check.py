@@ -76,7 +76,7 @@ def _writable(folder: Path) -> Finding:
 
 def _options(properties: Mapping[str, str], config: StoreConfig, store: ObjectStore) -> S3Options:
     """Return how the lake reaches its bucket: like the store, except where ``lake.properties`` say otherwise, as in a merge."""
-    options = S3Options(config.s3_endpoint_url, config.region, ca=config.ca, path_style=config.path_style)
+    options = S3Options(config.s3_endpoint_url, config.region, ca=config.s3_ca, path_style=config.path_style)
     if isinstance(store, S3Store):
         options = store.options
     key, secret = properties.get("s3.access-key-id"), properties.get("s3.secret-access-key")

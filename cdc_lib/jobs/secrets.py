@@ -11,6 +11,9 @@ from cdc_lib.config.source import SourceConfig
 AWS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 """Keys that Amazon's clients read; they are sent if the source file names no keys of its own."""
 
+AZURE = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
+"""A service principal that Azure's client reads; it is sent if the source file names no secret of its own."""
+
 SERVER_TOKEN = "CDC_SPARK_SERVER_TOKEN"
 """Environment variable by which the process of a Spark server gets its token, and takes it away before Java starts."""
 
@@ -20,10 +23,9 @@ def secret_variables(config: SourceConfig) -> tuple[str, ...]:
     store, server = config.store, config.server
     ssh, socks = server.ssh, server.socks
     hop = (ssh.key_env, ssh.passphrase_env, ssh.password_env) if ssh else ((socks.password_env,) if socks else ())
-    keys = (store.access_key_env, store.secret_key_env, store.service_account_env)
-    named = (server.password_env, *hop, config.mask_key_env, *keys)
+    named = (server.password_env, *hop, config.mask_key_env, *store.secret_names)
     own = tuple(name for name in named if name is not None)
-    return (*own, *HANDED, *HANDED_STORE, *AWS)
+    return (*own, *HANDED, *HANDED_STORE, *AWS, *AZURE)
 
 
 def secrets_to_send(

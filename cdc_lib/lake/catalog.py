@@ -183,10 +183,10 @@ def _storage(store: StoreConfig, lake: LakeConfig, keys: StoreKeys | None) -> di
     # PyIceberg looks for s3.region first.
     settings = {"s3.endpoint": store.s3_endpoint_url, "s3.region": lake.properties.get("client.region", store.region)}
     settings["s3.force-virtual-addressing"] = str(not store.path_style).lower()
-    if store.ca is not None:
-        settings |= {"py-io-impl": file_io.CLASS, file_io.CA: str(store.ca)}
+    if store.s3_ca is not None:
+        settings |= {"py-io-impl": file_io.CLASS, file_io.CA: str(store.s3_ca)}
     if keys is None and store.scheme == "s3":
         keys = store_keys_from_environment(store)
-    if keys is not None and store.scheme != "gs":
+    if keys is not None and store.scheme in ("file", "s3"):
         settings |= {"s3.access-key-id": keys.access_key, "s3.secret-access-key": keys.secret_key}
     return {name: value for name, value in settings.items() if value is not None}

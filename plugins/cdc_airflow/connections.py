@@ -26,11 +26,18 @@ from cdc_lib.config import (
     StoreConfig,
     load_source,
 )
-from cdc_lib.config.credentials import StoreKeys, google_keys, hop_login_from_environment, login_from_environment
+from cdc_lib.config.credentials import (
+    StoreKeys,
+    azure_keys,
+    google_keys,
+    hop_login_from_environment,
+    login_from_environment,
+)
 from cdc_lib.config.explain import explain
 from cdc_lib.config.server import ServerConfig, TlsConfig
 from cdc_lib.config.tables import TablesConfig
 from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.model.azure_secret import azure_secret
 from cdc_lib.model.service_account import service_account
 
 if TYPE_CHECKING:
@@ -111,7 +118,7 @@ class StoreConnectionHook(BaseHook):
                 name: value for name, value in _extra(connection).items() if name in _STORE_SETTINGS and value != ""
             }
             config = _checked(StoreConfig, given)
-            return answer_of(check_store(config, open_store(config, keys_of(connection, config.scheme))))
+            return answer_of(check_store(config, open_store(config, keys_of(connection, config))))
         except CdcError as error:
             return False, line_of("error", str(error))
 
@@ -183,18 +190,21 @@ def hop_login_of(server: ServerConfig) -> HopLogin:
     return found
 
 
-def keys_of(connection: Connection, scheme: str) -> StoreKeys | None:
+def keys_of(connection: Connection, store: StoreConfig) -> StoreKeys | None:
     """Return the keys of a store that a connection holds; None when it has none.
 
     Args:
         connection: the connection.
-        scheme: of the store's URL.
+        store: the store.
 
     Raises:
-        ConfigError: it has one of two only, or what it has is not the key of a Google service account.
+        ConfigError: it has one of two only, or what it has is not the key of a Google service account or a secret of the Azure
+            account.
     """
-    if scheme == "gs":
+    if store.scheme == "gs":
         return _google_keys_of(connection)
+    if store.scheme == "abfss":
+        return _azure_keys_of(connection, store)
     if not connection.login and not connection.password:
         return None
     if not connection.login or not connection.password:
@@ -219,6 +229,25 @@ def _google_keys_of(connection: Connection) -> StoreKeys | None:
     return google_keys(text)
 
 
+def _azure_keys_of(connection: Connection, store: StoreConfig) -> StoreKeys | None:
+    """Return the secret of an account: the password of a CDC store, or what a connection of the type Azure Blob Storage has."""
+    extra = _extra(connection)
+    of_azure = {name: str(extra.get(name) or extra.get(f"extra__wasb__{name}") or "") for name in _AZURE_KEYS}
+    if of_azure["tenant_id"]:
+        raise ConfigError(
+            f"the connection {connection.conn_id} is a service principal, and a store takes none from a connection",
+            hint="Give it a connection string, a SAS token or an account key; or leave out store.connection, and set "
+            "AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET where tasks run.",
+        )
+    text = of_azure["connection_string"] or of_azure["sas_token"].rpartition("?")[2] or connection.password
+    if not text:
+        return None
+    mask_secret(text)
+    secret = azure_secret(text, store.account)
+    mask_secret(secret.sas or secret.account_key)
+    return azure_keys(text, store.account)
+
+
 def _read(path: Path, connection: Connection) -> str:
     try:
         return path.read_text()
@@ -231,6 +260,11 @@ def _read(path: Path, connection: Connection) -> str:
 
 
 _GOOGLE_KEYS = ("keyfile_dict", "key_path")
+_AZURE_KEYS = ("connection_string", "sas_token", "tenant_id")
+_MISSING = {
+    "gs": "key of a service account (its password)",
+    "abfss": "account key, SAS token or connection string (its password)",
+}
 
 
 def store_keys_of(config: SourceConfig) -> StoreKeys | None:
@@ -242,10 +276,9 @@ def store_keys_of(config: SourceConfig) -> StoreKeys | None:
     if config.store.connection is None:
         return None
     connection = _connection(config.store.connection)
-    keys = keys_of(connection, config.store.scheme)
+    keys = keys_of(connection, config.store)
     if keys is None:
-        missing = "key of a service account (its password)" if config.store.scheme == "gs" else "access key (its login)"
-        raise _lacking(connection, missing)
+        raise _lacking(connection, _MISSING.get(config.store.scheme, "access key (its login)"))
     return keys
 
 

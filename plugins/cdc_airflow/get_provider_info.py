@@ -40,12 +40,13 @@ _SOURCE_FIELDS = {
 _STORE_FIELDS = {
     "url": {
         "label": "URL",
-        "description": "file:///absolute/folder, s3://bucket/prefix or gs://bucket/prefix, as store.url of the source file.",
+        "description": "file:///absolute/folder, s3://bucket/prefix, gs://bucket/prefix or "
+        "abfss://container@account.dfs.core.windows.net/prefix, as store.url of the source file.",
         "schema": {"type": "string", "minLength": 1},
     },
     "endpoint_url": {
         "label": "Endpoint",
-        "description": "http(s)://host:port of an S3 server that is not Amazon's.",
+        "description": "http(s)://host:port of a server that is not Amazon's, Google's or Azure's.",
         "schema": {"type": _OPTIONAL_TEXT},
     },
     "region": {"label": "Region", "description": "Name of the S3 region.", "schema": {"type": _OPTIONAL_TEXT}},
@@ -81,8 +82,8 @@ _CONNECTION_TYPES = [
             "hidden-fields": ["host", "port", "schema"],
             "relabeling": {"login": "Access key", "password": "Secret key"},
             "placeholders": {
-                "login": "empty: the AWS credentials of the process; empty for gs://",
-                "password": "for gs://: the JSON key of a service account",
+                "login": "empty: the AWS credentials of the process; empty for gs:// and abfss://",
+                "password": "for gs://: the JSON key of a service account; for abfss://: an account key, a SAS token or a connection string",
             },
         },
         "conn-fields": _STORE_FIELDS,

@@ -124,7 +124,7 @@ class CdcHook(BaseHook):
         from cdc_lib.pipeline import Pipeline
 
         store = self.config.store
-        for name in (store.access_key_env, store.secret_key_env, store.service_account_env):
-            if name and os.environ.get(name):
+        for name in store.secret_names:
+            if os.environ.get(name):
                 mask_secret(os.environ[name])
         return Pipeline.open(self.config, credentials, store_keys_of(self.config))

@@ -38,8 +38,8 @@ CAUSES = (
     Cause(
         NO_KEYS,
         "there are no keys for the storage",
-        "Name them in the source file (store.access_key_env and store.secret_key_env, or store.service_account_env), or give "
-        "each machine of Spark a role that may use the store.",
+        "Name them in the source file (store.access_key_env and store.secret_key_env, store.service_account_env or "
+        "store.azure_secret_env), or give each machine of Spark a role that may use the store.",
     ),
     Cause(
         NO_REGION,
@@ -58,6 +58,11 @@ CAUSES = (
         ),
         "S3 does not accept the key",
         "Correct the keys that store.access_key_env and store.secret_key_env name, or those in lake.properties.",
+    ),
+    Cause(
+        ("Server failed to authenticate the request", "This request is not authorized to perform this operation"),
+        "Azure refuses the secret or the identity",
+        "Correct the secret that store.azure_secret_env names, or give the identity the role Storage Blob Data Contributor.",
     ),
     Cause(
         ("NoSuchBucket", "UnknownStoreException", "specified bucket does not exist"),

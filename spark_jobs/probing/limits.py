@@ -15,6 +15,12 @@ STORE = {
     "fs.gs.http.max.retry": "1",
     "fs.gs.http.connect-timeout": "3000",
     "fs.gs.http.read-timeout": "10000",
+    "fs.abfss.impl.disable.cache": "true",
+    "fs.abfs.impl.disable.cache": "true",
+    "fs.azure.io.retry.max.retries": "1",
+    "fs.azure.oauth.token.fetch.retry.max.retries": "1",
+    "fs.azure.http.connection.timeout": "3000",
+    "fs.azure.http.read.timeout": "10000",
 }
 """Of Hadoop's clients, in a session."""
 

@@ -27,6 +27,7 @@ from cdc_lib.lake.s3_settings import is_in_s3, only_catalog_knows, takes_setting
 from cdc_lib.model.lexer import quoted
 from spark_jobs.errors import translate_errors
 from spark_jobs.runtime.attach import OWN_FILE_SYSTEMS, attached_session, is_attached, tag_thread
+from spark_jobs.runtime.azure_settings import azure_settings
 from spark_jobs.runtime.class_archive import archive_options
 from spark_jobs.runtime.gateway import start_java
 from spark_jobs.runtime.google_settings import google_settings
@@ -62,6 +63,9 @@ DEFAULTS = {
 
 CATALOG_DRIVERS = ("sqlite", "postgresql")
 """JDBC drivers in ``jars.lock``, by the word after ``jdbc:`` in ``lake.uri``."""
+
+STORE_JARS = {"gs": "gcs", "abfss": "azure"}
+"""Names in ``jars.lock`` of what reads batches, by the scheme of the store; those of S3 serve lakes too."""
 
 _REGION = "us-east-1"
 """Of a store whose source file names none."""
@@ -145,9 +149,9 @@ def write_no_checksum_files(spark: SparkSession) -> None:
 def hidden_from_java(config: SourceConfig) -> set[str]:
     """Return the variables with secrets that Java does not need: Python asks the source, and gives Java the keys of the store.
 
-    The variables that AWS's own clients read stay: a warehouse or a Glue catalog may need them.
+    The variables that the clients of AWS and Azure read stay: a warehouse or a Glue catalog may need them.
     """
-    return {name for name in secret_variables(config) if not name.startswith("AWS_")}
+    return {name for name in secret_variables(config) if not name.startswith(("AWS_", "AZURE_"))}
 
 
 def make_catalog_folder(lake: LakeConfig) -> None:
@@ -291,8 +295,8 @@ def session_jars(config: SourceConfig) -> list[Path]:
     names += [name for name in CATALOG_DRIVERS if (config.lake.uri or "").startswith(f"jdbc:{name}:")]
     if config.store.scheme == "s3" or is_in_s3(config.lake) or only_catalog_knows(config.lake):
         names.append("s3")
-    if config.store.scheme == "gs":
-        names.append("gcs")
+    if config.store.scheme in STORE_JARS:
+        names.append(STORE_JARS[config.store.scheme])
     return jar_paths(names)
 
 
@@ -317,9 +321,12 @@ def catalog_settings(config: SourceConfig) -> dict[str, str]:
 
 
 def hadoop_settings(store: StoreConfig) -> Mapping[str, str]:
-    """Return Spark's settings to read batches from S3 or Google Cloud Storage; empty for a local folder."""
+    """Return Spark's settings to read batches from S3, Google Cloud Storage or Azure; empty for a local folder."""
     if store.scheme == "gs":
         return google_settings(store) | ({"fs.gs.impl.disable.cache": "true"} if OWN_FILE_SYSTEMS in os.environ else {})
+    if store.scheme == "abfss":
+        own = ("fs.abfss.impl.disable.cache", "fs.abfs.impl.disable.cache") if OWN_FILE_SYSTEMS in os.environ else ()
+        return azure_settings(store) | dict.fromkeys(own, "true")
     if store.scheme != "s3":
         return {}
     settings = {

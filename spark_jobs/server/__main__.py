@@ -26,7 +26,7 @@ from spark_jobs.job import spark_conf
 from spark_jobs.runtime.jars import jar_paths
 from spark_jobs.runtime.java_options import QUICK
 from spark_jobs.runtime.log_lines import say
-from spark_jobs.runtime.session import CATALOG_DRIVERS, start_settings, started
+from spark_jobs.runtime.session import CATALOG_DRIVERS, STORE_JARS, start_settings, started
 from spark_jobs.runtime.trust_store import trust_store
 from spark_jobs.server.app import make_app
 from spark_jobs.server.jobs import Jobs
@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
 @contextmanager
 def _spark(options: argparse.Namespace) -> Iterator[SparkSession]:
     conf = spark_conf(options.conf, "--conf")
-    jars, trust = jar_paths(["iceberg", *CATALOG_DRIVERS, "s3", "gcs"]), trust_store(options.ca)
+    jars, trust = jar_paths(["iceberg", *CATALOG_DRIVERS, "s3", *STORE_JARS.values()]), trust_store(options.ca)
     settings = start_settings(options.master, options.driver_memory, jars, conf, java=QUICK, trust=trust)
     spark = started("cdc-spark-server", settings)
     threading.Thread(target=_end_with_java, name="java", daemon=True).start()

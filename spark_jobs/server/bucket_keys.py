@@ -12,9 +12,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from cdc_lib.config.credentials import HANDED_STORE
-from cdc_lib.jobs.secrets import AWS
+from cdc_lib.jobs.secrets import AWS, AZURE
 
-_NAMED = ("access_key_env", "secret_key_env", "service_account_env")
+_NAMED = ("access_key_env", "secret_key_env", "service_account_env", "azure_secret_env")
 
 
 class BucketKeys:
@@ -32,12 +32,12 @@ class BucketKeys:
         """
         store = config.get("store", {})
         url = urlsplit(str(store.get("url", "")))
-        if url.scheme not in ("s3", "gs"):
+        if url.scheme not in ("s3", "gs", "abfss"):
             return False
         used = [
             store.get("endpoint_url"),
             *(secrets.get(str(store.get(name))) for name in _NAMED),
-            *(value for name, value in sorted(secrets.items()) if name in (*AWS, *HANDED_STORE)),
+            *(value for name, value in sorted(secrets.items()) if name in (*AWS, *AZURE, *HANDED_STORE)),
         ]
         digest = hashlib.sha256(json.dumps(used).encode()).hexdigest()
         return self._first.setdefault(f"{url.scheme}://{url.netloc}", digest) != digest

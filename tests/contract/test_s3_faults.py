@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from cdc_lib.errors import ConfigError, CorruptBatch, CursorMoved, StoreUnavailable
+from cdc_lib.errors import ConfigError, StoreUnavailable
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
@@ -41,81 +41,6 @@ def store(s3_server, bucket, proxy):
 
 def uploads(s3_server, bucket):
     return s3_server.client().list_multipart_uploads(Bucket=bucket).get("Uploads", [])
-
-
-def test_a_creation_whose_answer_was_lost_is_ones_own(store, direct, proxy):
-    """The client sends it again and the server answers that the object is there: it is the one that it wrote."""
-    proxy.lose_answers("PUT", 1)
-    assert store.put_if_absent("m.json", b"mine") is True
-    assert proxy.lost == 1
-    assert direct.get("m.json").data == b"mine"
-
-
-def test_a_swap_whose_answer_was_lost_is_ones_own(store, direct, proxy):
-    """And the etag that it returns is the right one."""
-    etag = store.put("c", b"1")
-    proxy.lose_answers("PUT", 1)
-    etag = store.put_if_match("c", b"2", etag)
-    assert proxy.lost == 1
-    assert etag == direct.get("c").etag
-    assert store.put_if_match("c", b"3", etag)
-
-
-def test_a_write_whose_every_answer_was_lost_is_ones_own(store, proxy):
-    """No attempt heard of it, and what is there tells."""
-    proxy.lose_answers("PUT", ATTEMPTS)
-    assert store.put_if_absent("m.json", b"mine") is True
-    assert proxy.lost == ATTEMPTS
-
-
-def test_a_creation_that_another_writer_won_is_recognized(store, direct, proxy):
-    """Also when the answer that says so is lost once."""
-    direct.put("m.json", b"theirs")
-    proxy.lose_answers("PUT", 1)
-    assert store.put_if_absent("m.json", b"mine") is False
-    assert direct.get("m.json").data == b"theirs"
-
-
-def test_a_swap_that_another_writer_won_is_recognized(store, direct, proxy):
-    """The same for etags."""
-    etag = direct.put("c", b"1")
-    direct.put("c", b"2")
-    proxy.lose_answers("PUT", 1)
-    assert store.put_if_match("c", b"3", etag) is None
-
-
-def test_a_cursor_swap_whose_answers_were_lost_has_moved_once(store, direct, proxy):
-    """It returns the cursor that is there, and the next one continues from it."""
-    cursors = ObjectCursorStore(store)
-    proxy.lose_answers("PUT", 1)
-    first = cursors.swap(None, FRESH)
-    proxy.lose_answers("PUT", ATTEMPTS)
-    second = cursors.swap(first, first)
-    assert second.generation == 2
-    assert ObjectCursorStore(direct).load("shop", "drain") == second
-    with pytest.raises(CursorMoved):
-        cursors.swap(first, first)
-
-
-def test_an_answer_that_breaks_off_is_asked_for_again(store, direct, proxy):
-    """In the middle of a body, which botocore leaves to its caller."""
-    data = os.urandom(3_000_000)
-    direct.put("x", data)
-    proxy.lose_answers("GET", 1, after_bytes=9_000)
-    assert store.get("x").data == data
-    proxy.lose_answers("GET", 1, after_bytes=9_000)
-    with store.open_read("x") as file:
-        assert file.read() == data
-    assert proxy.lost == 2
-
-
-def test_answers_that_always_break_off_are_a_store_that_is_not_available(store, direct, proxy):
-    """After a bounded number of attempts."""
-    direct.put("x", os.urandom(3_000_000))
-    proxy.lose_answers("GET", 10_000, after_bytes=9_000)
-    with pytest.raises(StoreUnavailable):
-        store.get("x")
-    assert proxy.lost < 12
 
 
 def test_an_upload_whose_completion_was_lost_is_complete(store, direct, proxy):
@@ -157,17 +82,6 @@ def test_an_upload_that_is_broken_off_leaves_no_parts(direct, s3_server, bucket)
     assert uploads(s3_server, bucket) == []
 
 
-def test_an_object_that_is_replaced_while_it_is_read_is_not_mixed(direct):
-    """All ranges are of the version that was opened, or there is an error."""
-    direct.put("x", os.urandom(2_000_000))
-    with direct.open_read("x") as file:
-        file.read(10)
-        direct.put("x", os.urandom(2_000_000))
-        file.seek(1_500_000)
-        with pytest.raises(CorruptBatch, match="replaced"):
-            file.read(10)
-
-
 def drop_conditions(store, names):
     """Send no conditions, which is to the store what a server is that ignores them."""
 
@@ -189,12 +103,6 @@ def test_a_server_that_ignores_a_condition_is_refused_before_the_first_one(s3_se
     assert list(store.list("")) == []
 
 
-def test_a_bucket_that_is_not_there_is_a_setting_that_is_wrong(s3_server):
-    """Not a batch that is lost, and not a store that may come back."""
-    store = S3Store("no-such-bucket", "", options(s3_server))
-    refuses(store, "NoSuchBucket")
-
-
 def test_keys_that_are_wrong_are_a_setting_that_is_wrong(s3_server, bucket):
     """Neither the access key nor the secret key is shown."""
     right = options(s3_server)
@@ -202,16 +110,6 @@ def test_keys_that_are_wrong_are_a_setting_that_is_wrong(s3_server, bucket):
     refuses(wrong_secret, "SignatureDoesNotMatch|403: Forbidden")
     refuses(S3Store(bucket, "", replace(right, access_key="nobody")), "access key")
     assert right.secret_key not in repr(wrong_secret) + repr(wrong_secret.options) + repr(right)
-
-
-def test_a_missing_server_is_a_retryable_error(bucket, s3_server):
-    """A closed port is an error to try again."""
-    store = S3Store(bucket, "", replace(options(s3_server, "http://127.0.0.1:1"), attempts=2))
-    for call in calls(store):
-        with pytest.raises(StoreUnavailable) as caught:
-            call()
-        assert caught.value.retryable
-        assert "127.0.0.1:1" in str(caught.value)
 
 
 def test_an_endpoint_that_is_no_address_is_a_setting_that_is_wrong(bucket, s3_server):

@@ -93,7 +93,7 @@ def test_a_store_of_google_is_reported_until_its_settings_are_right(
     shop.write(shop.settings(store=bucket))
     with monkeypatch.context() as changed:
         changed.setattr(open_module, "_installed", lambda _: False)
-        _refused(shop, plan, "the store … needs google-cloud-storage, which is not installed")
+        _refused(shop, plan, "the store … needs …, which is not installed")
     shop.write(shop.settings(store=named))
     monkeypatch.setenv("OPERATIONS_ACCOUNT", "/etc/key.json")
     _refused(shop, plan, "the key of the store is not the JSON key of a Google service account")
@@ -105,6 +105,30 @@ def test_a_store_of_google_is_reported_until_its_settings_are_right(
         shop.write(shop.settings(store={**named, "url": "gs://not-there/store"}))
         _refused(shop, plan, "could not …: Google Cloud Storage answered")
         _continues(shop, store=named)
+
+
+def test_a_store_of_azure_is_reported_until_its_settings_are_right(
+    shop_on, mariadb_server, mariadb_database, azure_server, azure_container, monkeypatch
+):
+    """The extra, the secret, its account, the container."""
+    shop = shop_on(mariadb_server, mariadb_database)
+    container = {"url": f"abfss://{azure_container}@{azure_server.host}/store", "endpoint_url": azure_server.endpoint}
+    named = {**container, "azure_secret_env": "OPERATIONS_SECRET"}
+    plan = "cdc step plan shop"
+    shop.write(shop.settings(store=container))
+    with monkeypatch.context() as changed:
+        changed.setattr(open_module, "_installed", lambda _: False)
+        _refused(shop, plan, "the store … needs …, which is not installed")
+    _refused(shop, plan, "a token is not sent to …, where anyone could read it")
+    shop.write(shop.settings(store=named))
+    monkeypatch.setenv("OPERATIONS_SECRET", "not a secret")
+    _refused(shop, plan, "the secret of the store is not one of Azure Storage")
+    monkeypatch.setenv("OPERATIONS_SECRET", azure_server.connection_string.replace("=lakecdc;", "=other;"))
+    _refused(shop, plan, "the connection string is that of the account …, and the store is in …")
+    monkeypatch.setenv("OPERATIONS_SECRET", azure_server.connection_string)
+    shop.write(shop.settings(store={**named, "url": f"abfss://not-there@{azure_server.host}/store"}))
+    _refused(shop, plan, "could not …: Azure Blob Storage answered")
+    _continues(shop, store=named)
 
 
 def on_s3(server, bucket):

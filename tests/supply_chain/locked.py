@@ -13,7 +13,7 @@ from spark_jobs.runtime.jars import locked_jars
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = ROOT / "requirements.lock"
-OF_A_JOB = frozenset({"iceberg", "sqlite", "postgresql", "s3", "gcs"})
+OF_A_JOB = frozenset({"iceberg", "sqlite", "postgresql", "s3", "gcs", "azure"})
 """Names of ``spark_jobs/runtime/jars.lock`` that a job loads; the others are for tests and benchmarks."""
 
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")

@@ -19,7 +19,8 @@ def replay(
     context: typer.Context,
     source: SourceName,
     location: Annotated[
-        str, typer.Option("--location", help="file:///folder, s3:// or gs://bucket/prefix, not the source's own.")
+        str,
+        typer.Option("--location", help="file:///folder, s3://, gs:// or abfss:// and a prefix, not the source's own."),
     ],
     since: Annotated[str | None, typer.Option("--since", help="Changes that committed then or later.")] = None,
     until: Annotated[str | None, typer.Option("--until", help="Changes that committed before. Default: now.")] = None,

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import io
 import logging
-import random
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, ClassVar, cast
 
 from google.api_core.exceptions import NotFound, PreconditionFailed
 
-from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
+from cdc_lib.errors import ConfigError, CorruptBatch, StoreError
 from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
+from cdc_lib.store.objects.deletes import delete_each
 from cdc_lib.store.objects.gcs_client import CONNECTIONS, GoogleBucket
 from cdc_lib.store.objects.gcs_options import GcsOptions
 from cdc_lib.store.objects.keys import check_key, check_prefix
-from cdc_lib.store.objects.own_write import etag_of_own_write
+from cdc_lib.store.objects.own_write import written_under_condition
 from cdc_lib.store.objects.probe import ConditionsProbe
 from cdc_lib.store.objects.streams import PART_BYTES, RangeReader, completed
 
@@ -35,9 +33,6 @@ READ_AHEAD = 256 << 10
 
 _ABSENT = 0
 """Generation of an object that does not exist, in a condition."""
-
-_LONGEST_PAUSE = 5.0
-"""Seconds between two attempts. Google lets an object be written about once a second and refuses faster writers."""
 
 
 class GcsStore:
@@ -136,14 +131,7 @@ class GcsStore:
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects, some at the same time; a missing one is no error."""
-        checked = [check_key(key) for key in keys]
-        if len(checked) <= 1:
-            for key in checked:
-                self._delete(key)
-            return
-        with ThreadPoolExecutor(min(CONNECTIONS // 2, len(checked))) as threads:
-            for _ in threads.map(self._delete, checked):
-                pass
+        delete_each(keys, self._delete, CONNECTIONS // 2)
 
     def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:  # noqa: ARG002 - as the port has it
         """Return nothing: Google lists no unfinished uploads, bills none, and removes them within a week."""
@@ -182,25 +170,15 @@ class GcsStore:
         """Write under a condition; returns the etag, or None if the condition is false."""
         check_key(key)
         self.probe()
-        end, pause, sent = time.monotonic() + self.options.patience, 0.1, False
-        while True:
-            try:
-                with self._gcs.translate_errors("write an object", key):
-                    try:
-                        return self._gcs.upload(key, data, if_generation_match=generation, **self._gcs.once)
-                    except PreconditionFailed:
-                        # Only a request that was sent twice can have failed on what itself had written.
-                        return etag_of_own_write(self, key, data) if sent else None
-            except StoreUnavailable:
-                sent = True
-                if time.monotonic() + pause > end:
-                    # The write may have been done before the connection broke. If not, the error is raised.
-                    etag = etag_of_own_write(self, key, data)
-                    if etag is None:
-                        raise
-                    return etag
-            time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads writers; no secret
-            pause = min(pause * 2, _LONGEST_PAUSE)
+
+        def send() -> str | None:
+            with self._gcs.translate_errors("write an object", key):
+                try:
+                    return self._gcs.upload(key, data, if_generation_match=generation, **self._gcs.once)
+                except PreconditionFailed:
+                    return None
+
+        return written_under_condition(self, key, data, send, self.options.patience)
 
 
 class _GcsUpload:

@@ -16,6 +16,7 @@ from cdc_airflow.page.listed import Faulty, Folder, Listed
 from cdc_lib.config import load_source
 from cdc_lib.config.credentials import store_keys_from_environment
 from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.model.azure_secret import azure_secret
 from cdc_lib.store.objects.open import open_store
 from tests.harness.google_account import EMAIL, TokenServer, account_key
 from tests.harness.servers import MySqlServer
@@ -182,7 +183,7 @@ def test_the_test_of_a_store_writes_and_removes_a_probe(s3_server, bucket: str, 
     ("given", "named"),
     [
         ({"extra": {}}, "url is missing"),
-        ({"extra": {"url": "ftp://host"}}, "file:///absolute/folder, s3://bucket/prefix or gs://bucket/prefix"),
+        ({"extra": {"url": "ftp://host"}}, "abfss://container@account.dfs.core.windows.net/prefix"),
         ({"extra": {"url": "s3://bucket"}, "login": "only the id"}, "secret key"),
     ],
 )
@@ -236,5 +237,49 @@ def test_a_connection_without_the_key_of_a_service_account_says_what_it_lacks(co
     assert len(CdcHook(file).store_handed_on()) == 2
     connect("cdc_store", password="a secret")
     with pytest.raises(ConfigError, match="not the JSON key") as caught:
+        CdcHook(file).store_handed_on()
+    assert "a secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("held", ["password", "account key", "connection_string", "sas_token"])
+def test_the_secret_of_azure_comes_from_a_connection_and_goes_to_the_jobs(
+    azure_server, azure_container: str, connect, tmp_path: Path, held: str
+):
+    """Of a connection of the type CDC store or Azure Blob Storage; its Test button tries the store."""
+    url = f"abfss://{azure_container}@{azure_server.host}/cdc"
+    settings = {"url": url, "endpoint_url": azure_server.endpoint}
+    file = tmp_path / "shop.yaml"
+    file.write_text(yaml.safe_dump({**plain(tmp_path), "store": {**settings, "connection": "tested"}}))
+    if held == "connection_string":
+        connect("wasb", extra={**settings, held: azure_server.connection_string})
+    elif held == "sas_token":
+        connect("wasb", extra={**settings, held: f"https://account.blob.core.windows.net?{azure_server.sas()}"})
+    else:
+        connect("cdc_store" if held == "password" else "wasb", password=azure_server.account_key, extra=settings)
+    good, message = StoreConnectionHook("tested").test_connection()
+    assert (good, message) == (True, f"ok: the store {url} takes and gives back what is written")
+    hook = CdcHook(file)
+    hook.lake_pipeline().store.put("shop/here", b"1")
+    keys = store_keys_from_environment(load_source(file).store, hook.store_handed_on())
+    assert keys is not None
+    assert keys.access_key == azure_server.account
+    assert azure_secret(keys.secret_key, azure_server.account)
+    assert keys.secret_key not in message + repr(keys)
+
+
+def test_a_connection_without_a_secret_of_azure_says_what_it_lacks(azure_server, connect, tmp_path: Path):
+    """Nothing at all, a service principal, and something else."""
+    file = tmp_path / "shop.yaml"
+    store = {"url": f"abfss://lake@{azure_server.host}", "connection": "tested"}
+    file.write_text(yaml.safe_dump({**plain(tmp_path), "store": store}))
+    connect("cdc_store")
+    with pytest.raises(ConfigError, match="account key, SAS token or connection string"):
+        CdcHook(file).store_handed_on()
+    connect("wasb", login="client", password="c2VjcmV0IHNlY3JldCBzZWNyZXQ=", extra={"tenant_id": "tenant"})
+    with pytest.raises(ConfigError, match="service principal") as caught:
+        CdcHook(file).store_handed_on()
+    assert "AZURE_CLIENT_SECRET" in caught.value.hint
+    connect("cdc_store", password="a secret")
+    with pytest.raises(ConfigError, match="not one of Azure Storage") as caught:
         CdcHook(file).store_handed_on()
     assert "a secret" not in str(caught.value)

@@ -19,6 +19,7 @@ import yaml
 from tests.harness.google_account import TokenServer, account_key
 from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import MySqlServer, S3Server
+from tests.harness.servers.azure import AzureServer
 from tests.harness.servers.gcs import GcsServer
 from tests.harness.servers.postgres import USER, PostgresServer
 from tests.harness.servers.rest_catalog import RestCatalogServer
@@ -132,14 +133,36 @@ def test_executors_read_batches_at_google_with_the_key_of_the_job(
         store = {"url": f"gs://{gcs_bucket}/batches", "endpoint_url": gcs_server.endpoint}
         settings = {"store": {**store, "service_account_env": "TEST_ACCOUNT"}}
         source = Source(mysql_server, mysql_database, tmp_path, spark_server, settings=settings)
-        source.cdc("run shop")
-        source.execute("REPLACE INTO orders SELECT id + 1, 'changed' FROM orders")
-        source.execute("DELETE FROM orders WHERE id = 1")
-        source.cdc("run shop")
+        reads_its_batches(source, store["url"])
         # Each process keeps its token: the driver and at least one executor asked for their own.
         assert sum("Java" in agent for agent in tokens.agents) > 1, tokens.agents
-        assert source.verified()["clean"]
-        assert f"Spark's executors read the store {store['url']}" in source.cdc("doctor shop --spark --json")
+
+
+def test_executors_read_batches_at_azure_with_the_secret_of_the_job(
+    mysql_server: MySqlServer,
+    mysql_database: str,
+    tmp_path: Path,
+    spark_server: RunningSparkServer,
+    azure_server: AzureServer,
+    azure_container: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Workers have neither the secret nor the jar."""
+    monkeypatch.setenv("CDC_PASSWORD", mysql_server.cdc_password)
+    monkeypatch.setenv("TEST_AZURE", azure_server.sas())
+    url = f"abfss://{azure_container}@{azure_server.host}/batches"
+    store = {"url": url, "endpoint_url": azure_server.endpoint, "azure_secret_env": "TEST_AZURE"}
+    reads_its_batches(Source(mysql_server, mysql_database, tmp_path, spark_server, settings={"store": store}), url)
+
+
+def reads_its_batches(source: Source, url: str) -> None:
+    """From a snapshot to verify, and cdc doctor --spark."""
+    source.cdc("run shop")
+    source.execute("REPLACE INTO orders SELECT id + 1, 'changed' FROM orders")
+    source.execute("DELETE FROM orders WHERE id = 1")
+    source.cdc("run shop")
+    assert source.verified()["clean"]
+    assert f"Spark's executors read the store {url}" in source.cdc("doctor shop --spark --json")
 
 
 def test_a_killed_worker_costs_a_retry_of_its_tasks(source: Source, cluster: SparkCluster) -> None:

@@ -14,6 +14,7 @@ from cdc_lib.config import (
     store_keys_from_environment,
 )
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.azure_secret import AzureSecret, azure_secret
 from tests.harness.google_account import EMAIL, account_key
 
 
@@ -81,9 +82,59 @@ def test_the_key_of_a_service_account_comes_from_the_named_variable():
     assert "store.service_account_env" in caught.value.hint
 
 
+def test_the_secret_of_azure_comes_from_the_named_variable():
+    """Without a name Azure's client looks for itself; what is no secret is refused, and not shown."""
+    at = "abfss://lake@account.dfs.core.windows.net/cdc"
+    store = StoreConfig(url=at, azure_secret_env="K")
+    for secret in (
+        "c2VjcmV0IHNlY3JldCBzZWNyZXQ=",
+        "sv=2025&sig=a%2Fb",
+        "AccountName=account;AccountKey=c2VjcmV0IHNlY3JldCBzZWNyZXQ=",
+    ):
+        assert store_keys_from_environment(store, {"K": secret}) == StoreKeys("account", secret)
+    assert store_keys_from_environment(StoreConfig(url=at), {}) is None
+    with pytest.raises(ConfigError, match="variable K is not set"):
+        store_keys_from_environment(store, {})
+    with pytest.raises(ConfigError, match="only Airflow knows") as caught:
+        store_keys_from_environment(StoreConfig(url=at, connection="c"), {})
+    assert "store.azure_secret_env" in caught.value.hint
+
+
+def test_a_connection_string_is_a_key_or_a_sas_token():
+    """Of its own account only."""
+    key = "c2VjcmV0IHNlY3JldCBzZWNyZXQ="
+    string = f"DefaultEndpointsProtocol=https;AccountName=account;AccountKey={key};EndpointSuffix=core.windows.net"
+    assert azure_secret(string, "account") == azure_secret(key, "account") == AzureSecret(account_key=key)
+    shared = "BlobEndpoint=https://account.blob.core.windows.net/;SharedAccessSignature=sv=2025&sp=rl&sig=a%2Fb%3D"
+    assert azure_secret(shared, "account") == AzureSecret(sas="sv=2025&sp=rl&sig=a%2Fb%3D")
+    assert key not in repr(azure_secret(key, "account"))
+    with pytest.raises(ConfigError, match="'account'"):
+        azure_secret(string, "other")
+    for wrong in ("", "c2hvcnQ=", "AccountKey=", "UseDevelopmentStorage=true"):
+        with pytest.raises(ConfigError, match="not one of Azure Storage"):
+            azure_secret(wrong, "account")
+
+
+def test_a_container_is_named_with_the_host_of_its_account():
+    """As Hadoop names it; the account is the first part of the host."""
+    store = StoreConfig(url="abfss://lake@account.z12.dfs.storage.azure.net/a/b/")
+    assert (store.scheme, store.bucket, store.account, store.prefix) == ("abfss", "lake", "account", "a/b")
+    assert store.account_host == "account.z12.dfs.storage.azure.net"
+    assert store.s3_endpoint_url is None
+
+
 @pytest.mark.parametrize(
     "settings",
     [
+        {"url": "abfss://lake/cdc"},
+        {"url": "abfss://lake@account.blob.core.windows.net/cdc"},
+        {"url": "abfss://Lake@account.dfs.core.windows.net"},
+        {"url": "abfs://lake@account.dfs.core.windows.net"},
+        {"url": "abfss://lake@account.dfs.core.windows.net/?sig=x"},
+        {"url": "abfss://lake@account.dfs.core.windows.net", "access_key_env": "A", "secret_key_env": "S"},
+        {"url": "abfss://lake@account.dfs.core.windows.net", "service_account_env": "K"},
+        {"url": "s3://b", "azure_secret_env": "K"},
+        {"url": "s3://key@b"},
         {"url": "gs://b", "access_key_env": "A", "secret_key_env": "S"},
         {"url": "gs://b", "region": "eu"},
         {"url": "gs://b", "ca": "/ca.pem"},

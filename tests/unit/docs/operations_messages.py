@@ -31,6 +31,8 @@ FOLLOWED_ELSEWHERE = {
     "the source dropped …, and the layout of the lake table needs it, or did before": "tests/integration/spark/test_layouts.py::test_a_column_of_the_layout_or_of_an_earlier_one_is_not_dropped",
     "the merge was planned again while it ran": "tests/integration/spark/test_resnapshot.py::test_a_merge_that_was_withdrawn_and_still_runs_does_no_harm",
     "the certificate of the S3 server … is not accepted: …": "tests/integration/store/test_s3_over_tls.py::test_another_authority_or_none_is_one_error_with_its_way_out",
+    "the connection … is a service principal, and a store takes none from a connection": "tests/integration/airflow/test_connection_hooks.py::test_a_connection_without_a_secret_of_azure_says_what_it_lacks",
+    "the certificate of the Azure server … is not accepted: …": "tests/contract/test_azure_faults.py::test_a_certificate_of_an_authority_of_ones_own_is_named",
     "the file of store.ca cannot be read: …": "tests/integration/store/test_s3_over_tls.py::test_a_file_that_cannot_be_read_is_named",
     "the server does not send transactions without GTIDs while its gtid_mode is ON": "tests/integration/plan/test_gtid_modes.py::test_a_failover_loses_no_transaction_without_a_gtid",
     "binlog_storage_engine is …: this binlog has no positions, and is not read": "tests/unit/mysql/test_unsupported.py::test_an_innodb_binlog_of_mariadb_is_refused_with_the_setting_that_avoids_it",
@@ -88,7 +90,7 @@ CAUSED_ONLY = {
         "A new snapshot of a table whose batches are gone is what test_operations_ways_out.py does.",
     ),
     "an object was replaced while it was read": (
-        "tests/contract/test_s3_faults.py::test_an_object_that_is_replaced_while_it_is_read_is_not_mixed",
+        "tests/contract/test_store_faults.py::test_an_object_that_is_replaced_while_it_is_read_is_not_mixed",
         "It says to try again. Objects on S3 are replaced between two ranges of one read, which the contract suite does.",
     ),
     "could not …: no keys for the storage: …": (

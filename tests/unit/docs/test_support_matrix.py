@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from pathlib import Path
 from typing import NamedTuple
 
+import pyspark
 import pytest
 import yaml
 
 from spark_jobs.runtime.jars import locked_jars
 from tests.harness.features import SINCE
 from tests.harness.pages import ROOT
+from tests.harness.servers.azure import PACKAGE
+from tests.harness.servers.azure import VERSION as AZURITE
 from tests.harness.servers.gcs import VERSION as FAKE_GCS
 from tests.harness.servers.s3 import VERSITYGW
 from tests.harness.servers.versions import DEFAULT, KNOWN, MYSQL_JARS, UnknownVersion, chosen, release
@@ -82,6 +87,15 @@ def test_what_is_pinned_is_what_the_matrix_calls_tested():
     assert JARS["mariadb-server"] in versions(TESTED, "MariaDB")
     assert f"versitygw {VERSITYGW} (S3)" in versions(TESTED, "store")
     assert f"fake-gcs-server {FAKE_GCS} (Google Cloud Storage)" in versions(TESTED, "store")
+    assert f"Azurite {AZURITE} (Azure Blob Storage)" in versions(TESTED, "store")
+    assert json.loads((PACKAGE / "package.json").read_text())["dependencies"] == {"azurite": AZURITE}
+
+
+def test_what_reads_batches_is_of_the_hadoop_inside_pyspark():
+    """Hadoop's clients of stores work with the same version of it only."""
+    (client,) = Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar")
+    of_hadoop = {jar.version for jar in locked_jars() if jar.group == "org.apache.hadoop"}
+    assert of_hadoop == {client.stem.rpartition("-")[2]}
 
 
 def test_servers_in_jars_are_in_the_lock():

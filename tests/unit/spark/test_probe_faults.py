@@ -20,6 +20,8 @@ LOST = (
         ("javax.net.ssl.SSLHandshakeException: PKIX path building failed", "certificate of the server is not trusted", "store.ca"),
         ("software.amazon.awssdk.core.exception.SdkClientException: Unable to load credentials from any of the providers", "no keys for the storage", "store.access_key_env"),
         ("java.io.IOException: Error getting access token from metadata server at: 'http://metadata/token'. cause='...'", "no keys for the storage", "store.service_account_env"),
+        ("org.apache.hadoop.fs.azurebfs.oauth2.AzureADAuthenticator$HttpException: HTTP Error -1; url='http://169.254.169.254/token'", "no keys for the storage", "store.azure_secret_env"),
+        ('java.nio.file.AccessDeniedException: Operation failed: "Server failed to authenticate the request.", 403, HEAD', "Azure refuses the secret", "store.azure_secret_env"),
         ("SdkClientException: Unable to load region from any of the providers in the chain", "no region for S3", "client.region"),
         ("S3Exception: The AWS Access Key Id you provided does not exist (InvalidAccessKeyId)", "does not accept the key", "lake.properties"),
         ("NoSuchBucketException: The specified bucket does not exist (Service: S3, Status Code: 404)", "no such bucket", "lake.warehouse"),

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from cdc_lib.config.store import StoreConfig
 from cdc_lib.lake.catalog import catalog_properties
+from spark_jobs.runtime.azure_settings import azure_settings
 from spark_jobs.runtime.gateway import without_variables
 from spark_jobs.runtime.session import (
     DEFAULTS,
@@ -27,6 +29,9 @@ S3 = {
     "access_key_env": "STORE_ACCESS",
     "secret_key_env": "STORE_SECRET",
 }
+
+AZURE = "account.dfs.core.windows.net"
+PRINCIPAL = {"AZURE_CLIENT_ID": "c", "AZURE_TENANT_ID": "t"}
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +92,42 @@ def test_a_store_of_google_is_reached_with_the_key_of_its_account(tmp_path, monk
     plain = hadoop_settings(lake_config(tmp_path, store={"url": "gs://b", "endpoint_url": "http://127.0.0.1:9"}).store)
     assert plain["fs.gs.storage.root.url"] == "http://127.0.0.1:9/"
     assert plain["fs.gs.auth.null.enable"] == "true"
+
+
+def test_a_store_of_azure_is_reached_with_the_secret_of_its_account(tmp_path, monkeypatch):
+    """In a session, never on a command line, and for this account only; a server that is not Azure's has the Blob API."""
+    monkeypatch.setenv("STORE_SECRET", "c2VjcmV0IHNlY3JldCBzZWNyZXQ=")
+    at = {"url": f"abfss://lake@{AZURE}/cdc", "azure_secret_env": "STORE_SECRET"}
+    config = lake_config(tmp_path, store=at)
+    settings = hadoop_settings(config.store)
+    assert settings[f"fs.azure.account.key.{AZURE}"] == "c2VjcmV0IHNlY3JldCBzZWNyZXQ="
+    assert "fs.azure.abfs.endpoint" not in settings
+    assert "c2VjcmV0" not in f"{spark_settings(config)}"
+    assert "STORE_SECRET" in hidden_from_java(config)
+    assert spark_settings(config)["spark.driver.extraClassPath"].endswith("/sqlite.jar:" + str(tmp_path / "azure.jar"))
+    monkeypatch.setenv("STORE_SECRET", "sv=2025&sig=a%2Fb")
+    settings = hadoop_settings(lake_config(tmp_path, store={**at, "endpoint_url": "http://127.0.0.1:9"}).store)
+    assert settings[f"fs.azure.account.auth.type.{AZURE}"] == "SAS"
+    assert settings[f"fs.azure.sas.fixed.token.{AZURE}"] == "sv=2025&sig=a%2Fb"
+    assert settings["fs.azure.abfs.endpoint"] == "127.0.0.1:9"
+    assert settings["fs.azure.always.use.https"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("environ", "provider", "setting", "value"),
+    [
+        ({}, "MsiTokenProvider", "provider.type", "org.apache.hadoop.fs.azurebfs.oauth2.MsiTokenProvider"),
+        ({"AZURE_CLIENT_ID": "c"}, "MsiTokenProvider", "client.id", "c"),
+        (PRINCIPAL | {"AZURE_CLIENT_SECRET": "s"}, "ClientCredsTokenProvider", "client.secret", "s"),
+        (PRINCIPAL | {"AZURE_CLIENT_SECRET": "s", "AZURE_AUTHORITY_HOST": "login.chinacloudapi.cn"}, "ClientCredsTokenProvider", "client.endpoint", "https://login.chinacloudapi.cn/t/oauth2/token"),
+        (PRINCIPAL | {"AZURE_FEDERATED_TOKEN_FILE": "/token"}, "WorkloadIdentityTokenProvider", "token.file", "/token"),
+    ],
+)  # fmt: skip
+def test_without_a_secret_spark_has_the_identity_of_the_process(environ, provider, setting, value):
+    """As DefaultAzureCredential finds it: a service principal, a workload identity, else that of each machine."""
+    found = azure_settings(StoreConfig(url=f"abfss://lake@{AZURE}"), environ)
+    assert found[f"fs.azure.account.oauth.provider.type.{AZURE}"].endswith(f".{provider}")
+    assert value in [held for name, held in found.items() if name.endswith(f"{setting}.{AZURE}")]
 
 
 def test_a_lake_in_s3_takes_nothing_of_a_store_of_google(tmp_path):

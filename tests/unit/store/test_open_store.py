@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.errors import ConfigError
 from cdc_lib.store.objects.local import LocalStore
-from cdc_lib.store.objects.open import open_store
+from cdc_lib.store.objects.open import open_at, open_store
 from cdc_lib.store.objects.s3 import S3Store
 from tests.harness.google_account import account_key
+
+AZURE = "abfss://lake@lake.dfs.core.windows.net/cdc"
 
 
 def test_a_file_url_is_a_local_folder(tmp_path):
@@ -54,16 +57,31 @@ def test_a_gs_url_is_a_bucket_of_google_with_a_prefix(monkeypatch):
     assert "PRIVATE KEY" not in repr(store) + repr(store.options)
 
 
-def test_a_missing_extra_is_named_with_its_command(monkeypatch):
+def test_an_abfss_url_is_a_container_of_azure_with_a_prefix(monkeypatch):
+    """The secret is that of the variable, and no text shows it."""
+    monkeypatch.setenv("MY_SECRET", "sv=2025&sig=very-secret")
+    store = open_store(StoreConfig(url=f"{AZURE}/raw/", azure_secret_env="MY_SECRET", ca="/etc/ca.pem"))
+    assert store.url("x") == f"{AZURE}/raw/x"
+    assert (store.options.secret, store.options.ca) == ("sv=2025&sig=very-secret", Path("/etc/ca.pem"))
+    assert "very-secret" not in repr(store) + repr(store.options)
+    other = open_at(StoreConfig(url=AZURE, azure_secret_env="MY_SECRET"), "abfss://old@lake.dfs.core.windows.net/b")
+    assert (other.container, other.prefix, other.options.secret) == ("old", "b", "sv=2025&sig=very-secret")
+
+
+@pytest.mark.parametrize(
+    ("url", "package", "extra"), [("gs://lake", "google-cloud-storage", "gcs"), (AZURE, "azure-storage-blob", "azure")]
+)
+def test_a_missing_extra_is_named_with_its_command(monkeypatch, url, package, extra):
     """When the store is opened, not when it is used."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match="google-cloud-storage") as caught:
-        open_store(StoreConfig(url="gs://lake"))
-    assert 'pip install "lakecdc[gcs]"' in caught.value.hint
+    with pytest.raises(ConfigError, match=package) as caught:
+        open_store(StoreConfig(url=url))
+    assert f'pip install "lakecdc[{extra}]"' in caught.value.hint
 
 
-def test_only_a_store_of_google_imports_its_client():
+def test_only_a_store_of_google_or_azure_imports_its_client():
     """Who stores in a folder or in S3 needs neither the extra nor the time."""
-    code = "import sys, cdc_lib.pipeline; print('google.cloud.storage' in sys.modules, 'google.auth' in sys.modules)"
+    clients = ("google.cloud.storage", "google.auth", "azure.core")
+    code = f"import sys, cdc_lib.pipeline; print(*(name in sys.modules for name in {clients}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    assert done.stdout.split() == ["False", "False", "False"]

@@ -118,6 +118,9 @@ def test_other_keys_for_the_same_bucket_are_noticed() -> None:
     google = {"store": {"url": "gs://one/a", "service_account_env": "K"}}
     assert not keys.are_others(google, {"K": "1"})
     assert keys.are_others(google, {"K": "2"})
+    azure = {"store": {"url": "abfss://one@account.dfs.core.windows.net/a", "azure_secret_env": "K"}}
+    assert not keys.are_others(azure, {"K": "1"})
+    assert keys.are_others(azure, {"K": "2"})
 
 
 def test_a_used_port_is_an_error_before_spark_starts(capsys: pytest.CaptureFixture[str]) -> None:
