@@ -15,8 +15,8 @@ from airflow.sdk import conf
 
 log = logging.getLogger(__name__)
 
-OF_TASKS = ("cdc_airflow.operators", "cdc_lib.pipeline")
-"""What costs the most: numba, numpy, pyarrow and the decoder, about one CPU second for each task."""
+OF_TASKS = ("cdc_airflow.operators", "cdc_lib.store.objects.s3", "cdc_lib.pipeline")
+"""What costs the most: numba, numpy, pyarrow, boto3 and the decoder, about one CPU second for each task."""
 
 OF_COMPARISONS = ("cdc_lib.verify.changed.run", "cdc_lib.verify.coverage.run")
 """What tasks need that compare rows without Spark: the reading client. Only where it is installed."""

@@ -16,7 +16,7 @@ def test_it_imports_no_airflow_no_spark_no_compiler_and_no_driver():
 
 def test_a_command_that_reads_a_row_imports_no_drain():
     """Its start is most of what a person waits for."""
-    heavy = ("cdc_lib.pipeline", "llvmlite", "numba", "pymysql", "pyspark", "sqlglot")
+    heavy = ("boto3", "cdc_lib.pipeline", "llvmlite", "numba", "pymysql", "pyspark", "sqlglot")
     code = f"import sys, cdc_lib.cli.get, cdc_lib.read.lake; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
