@@ -46,7 +46,15 @@ def main() -> int:
     name = f"{options.rows:,} rows"
     figures = [
         Figure(f"{name}: the source's own scan for a checksum", round(scan, 2), "s", spread=spread(scans, 2)),
-        Figure(f"{name}: cdc verify, the start of Python counted in", used.wall, "s", "the scan", ratio, GOAL, ratio <= GOAL),
+        Figure(
+            f"{name}: cdc verify, the start of Python counted in",
+            used.wall,
+            "s",
+            "the scan",
+            ratio,
+            GOAL,
+            ratio <= GOAL,
+        ),
         Figure(f"{name}: cdc verify, its CPU without the server's", used.cpu, "s"),
         Figure(f"{name}: cdc verify, peak memory", used.peak_mib, "MiB"),
         Figure(f"{name}: the first cdc run, snapshot and merge", taken.wall, "s"),
