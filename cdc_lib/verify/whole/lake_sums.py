@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from os import cpu_count
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +24,8 @@ from cdc_lib.verify.classify import RowState
 from cdc_lib.verify.comparability import BUCKETS, Subject
 from cdc_lib.verify.whole.lake_batches import LakeBatch, LakeBatches, Numbers
 
-THREADS = 2
-"""Row groups that are read at once; of each, only some rows are in memory."""
+THREADS = 2 if (cpu_count() or 1) >= 4 else 1
+"""Row groups that are read at once, of each some rows; on few processors a second thread would take time from the source's server."""
 
 _DENSE = 4
 """Most parts per row for which sums are kept by number."""
