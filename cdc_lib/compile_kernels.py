@@ -28,6 +28,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.schema import SourceType, TableSchema
 from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.model.window import Window
+from cdc_lib.verify.changed.hash_kernel import crc32_of_each, hash_of_each
 
 TYPES = (
     SourceType("int", width=4),
@@ -78,6 +79,8 @@ def warm() -> None:
     cells = np.zeros((1, 1), np.int64)
     locate_text(data, 0, 0, 1, cells, cells)
     crc32(np.frombuffer(bytes(64), np.uint8), 0, 64, TABLES)  # with read-only bytes, as for a file's first event
+    for kernel in (crc32_of_each, hash_of_each):
+        kernel(pa.array(["a row's text"]))
 
 
 class _Stream:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from cdc_lib.cli import batch_check, coverage, job
-from cdc_lib.cli.context import AsJson, SourceName, checked_duration, config_of, find
+from cdc_lib.cli import batch_check, coverage, whole_tables
+from cdc_lib.cli.context import AsJson, SourceName, find
 from cdc_lib.cli.output import print_json, say, table
-from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.model.verify import FIGURES, Report, RowDifference, TableReport
 from cdc_lib.store import documents
 from cdc_lib.verify.report_html import page
@@ -43,6 +41,9 @@ def verify(
         str | None,
         typer.Option("--statement-delay", metavar="DURATION", help="Time between two statements at the source: 100ms."),
     ] = None,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Read the lake with Spark, where merge says, and not in this process.")
+    ] = False,
     batches: Annotated[
         bool,
         typer.Option("--batches", help="Decode drained windows again with mysql-replication, and compare the batches."),
@@ -71,8 +72,10 @@ def verify(
 
     Checksums of key ranges are compared first, then rows of the ranges that are not the same. A row that differs is compared
     again when the lake has all changes from before it was read: a row whose change has not arrived is in flight, and not wrong.
+    The lake is read in this process. Spark reads it with --spark, and tables that only Spark can read.
+
     --repair reads the wrong rows from the source, writes them into the lake and compares them again. It does not overwrite newer
-    changes.
+    changes. A merge on Spark does it.
 
     --batches reads neither tables nor lake: it decodes windows of the binlog with a second decoder and compares every change with
     the batch, so that an error of the first decoder shows. What the second decoder cannot judge is listed with the reason.
@@ -89,13 +92,15 @@ def verify(
     choice = batch_check.WindowBounds(last, since, until, tuple(window or ()))
     if cover:
         batch_check.refuse(
-            "with --cover", repair=repair, wait=wait, statement_delay=statement_delay, html=html, batches=batches, daily=daily, last=last, since=since,
+            "with --cover", repair=repair, spark=spark, wait=wait, statement_delay=statement_delay, html=html, batches=batches, daily=daily, last=last, since=since,
             until=until, window=window,
         )  # fmt: skip
         coverage.run(loaded, tables or [], as_json=as_json)
         return
     if batches:
-        batch_check.refuse("with --batches", repair=repair, wait=wait, statement_delay=statement_delay, html=html)
+        batch_check.refuse(
+            "with --batches", repair=repair, spark=spark, wait=wait, statement_delay=statement_delay, html=html
+        )
         if daily:
             named = ", ".join(tables or [])
             batch_check.refuse("with --daily", last=last, since=since, until=until, window=window, tables=named)
@@ -104,16 +109,9 @@ def verify(
         batch_check.run(loaded, tables or [], choice, as_json=as_json)
         return
     batch_check.refuse("without --batches", daily=daily, last=last, since=since, until=until, window=window)
-    open_pipeline(config_of(loaded))  # reports a missing password before Spark starts
-    with tempfile.TemporaryDirectory(prefix="cdc-verify-") as folder:
-        file = Path(folder) / "report.json"
-        durations = {"--wait": wait, "--statement-delay": statement_delay}
-        settings = [
-            f"{option}={checked_duration(option, text)}" for option, text in durations.items() if text is not None
-        ]
-        given = [*(["--repair"] if repair else []), *settings, "--", *(tables or [])]
-        job.run_job("verify", loaded, *given, good=(0, job.DRIFT), to_stderr=True, report=file)
-        report = documents.load(Report, file.read_bytes(), "the report of the comparison")
+    report = whole_tables.compared(
+        loaded, tables or [], repair=repair, spark=spark, wait=wait, statement_delay=statement_delay
+    )
     if html is not None:
         html.write_text(page(report), encoding="utf-8")
     if as_json:

@@ -55,8 +55,7 @@ class InformationSchema:
 
     def estimated_rows(self) -> dict[tuple[str, str], int]:
         """Return the estimated row count of each base table, from the server's statistics."""
-        # Without this MySQL caches the statistics for a day; MariaDB skips the comment.
-        self._rows("SET @fresh = 1 /*!80003 , SESSION information_schema_stats_expiry = 0 */", ())
+        self._ask_fresh()
         rows = self._rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
             "AND TABLE_SCHEMA NOT IN %s",
@@ -66,7 +65,7 @@ class InformationSchema:
 
     def sizes(self) -> dict[tuple[str, str], int]:
         """Return the bytes of the rows of each base table, from the server's statistics, without its other indexes."""
-        self._rows("SET @fresh = 1 /*!80003 , SESSION information_schema_stats_expiry = 0 */", ())
+        self._ask_fresh()
         rows = self._rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME, DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
             "AND TABLE_SCHEMA NOT IN %s",
@@ -76,11 +75,16 @@ class InformationSchema:
 
     def estimated_rows_of(self, schema: TableSchema) -> int:
         """Return the estimated row count of one table, from the server's statistics; 0 if unknown."""
+        self._ask_fresh()
         rows = self._rows(
             "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
             (schema.database, schema.table),
         )
         return int(rows[0][0] or 0) if rows else 0
+
+    def _ask_fresh(self) -> None:
+        """Ask for statistics that MySQL does not cache for a day; MariaDB skips the comment."""
+        self._rows("SET @fresh = 1 /*!80003 , SESSION information_schema_stats_expiry = 0 */", ())
 
     def versioned(self) -> Sequence[tuple[str, str]]:
         """Return (database, table) of every table WITH SYSTEM VERSIONING (MariaDB)."""

@@ -28,6 +28,12 @@ _HANDLE_BYTES = 10_000
 _LOCAL_GAP, _REMOTE_GAP = 4 * 1024, 1024**2
 """Most bytes between two pages that are read with them: less time than another request takes."""
 
+BATCH_ROWS = 65_536
+"""Most rows that :meth:`ParquetFile.batches` decodes at once."""
+
+BATCH_BYTES = 32 << 20
+"""About how much of a row group it decodes at once."""
+
 
 @contextmanager
 def translate_file_errors(path: str) -> Iterator[None]:
@@ -116,6 +122,29 @@ class ParquetFile:
         by_number = dict(zip(sorted(numbers), read.columns, strict=True))
         return self._as_columns(by_number, columns, self.count(row_group))
 
+    def batches(self, row_group: int, columns: Sequence[ReadColumn]) -> Iterator[pa.Table]:
+        """Yield columns of a row group, some rows at a time, in the types of the table's schema.
+
+        Raises:
+            StoreUnavailable: its storage does not answer.
+            StoreError: the file does not exist, or is damaged.
+        """
+        stored = sorted(self.leaves[column.field_id][0] for column in columns if column.field_id in self.leaves)
+        count = self.count(row_group)
+        rows = max(1, min(BATCH_ROWS, BATCH_BYTES * count // max(1, self._size(row_group, stored))))
+        with translate_file_errors(self.path):
+            opened = pq.ParquetFile(self.handle, metadata=self.metadata, pre_buffer=self.is_remote)
+            parts = opened.reader.iter_batches(rows, [row_group], stored, False)
+            for part in parts if stored else ():
+                yield self._as_columns(dict(zip(stored, part.columns, strict=True)), columns, part.num_rows)
+        if not stored:
+            yield self._as_columns({}, columns, count)
+
+    def _size(self, row_group: int, numbers: Sequence[int]) -> int:
+        """Return the bytes of columns of a row group, before compression."""
+        described = self.metadata.row_group(row_group)
+        return sum(described.column(number).total_uncompressed_size for number in numbers)
+
     def read_rows(self, index: PageIndex, wanted: Sequence[Wanted], columns: Sequence[ReadColumn]) -> pa.Table | None:
         """Return columns of rows in their order, from the pages that have them; None if the row groups have to be read.
 
@@ -135,7 +164,7 @@ class ParquetFile:
         return None if found is None else self._as_columns(found, columns, sum(len(one.rows) for one in wanted))
 
     def _as_columns(
-        self, by_number: Mapping[int, pa.ChunkedArray], columns: Sequence[ReadColumn], count: int
+        self, by_number: Mapping[int, pa.Array | pa.ChunkedArray], columns: Sequence[ReadColumn], count: int
     ) -> pa.Table:
         """Return columns of the file in the types of the table's schema; a column that it lacks has its default."""
         arrays = [

@@ -193,6 +193,15 @@ class PinnedSnapshot:
                 rows = self.live(group, np.arange(count))
                 yield from self.read(group, rows, columns, threads=True).to_batches()
 
+    def batches(self, group: RowGroup, columns: Sequence[ReadColumn]) -> Iterator[pa.Table]:
+        """Yield columns of the rows of a row group that are not deleted, some rows at a time; also rows that the mode hides."""
+        deleted = self._deletes.of(group.file)
+        start = group.opened.starts[group.number]
+        for table in group.opened.batches(group.number, columns):
+            kept = table if deleted is None else table.filter(pa.array(~deleted.mask(start, table.num_rows)))
+            start += table.num_rows
+            yield kept
+
     def read(self, group: RowGroup, rows: Rows, columns: Sequence[ReadColumn], *, threads: bool = False) -> pa.Table:
         """Return columns of rows of a row group."""
         return self.read_hits([(group, rows)], columns, threads=threads)

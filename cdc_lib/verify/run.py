@@ -16,7 +16,7 @@ from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.drain.columns import shape_of
-from cdc_lib.errors import ConfigError, CursorMoved, TableUnreadable
+from cdc_lib.errors import CdcError, ConfigError, CursorMoved, StoreError, StoreUnavailable, TableUnreadable
 from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.lake_table import LakeTable
@@ -52,6 +52,7 @@ class Verifier:
         lake: the lake.
         repairer: repairs wrong rows; None for no repair.
         sleep: waits for some seconds.
+        needs_spark: gets each table that ``lake`` cannot read, with the error, and the table is not in the report; None raises the error.
     """
 
     config: SourceConfig
@@ -61,6 +62,7 @@ class Verifier:
     lake: LakeSums
     repairer: Repairer | None = None
     sleep: Callable[[float], None] = time.sleep
+    needs_spark: Callable[[TableName, CdcError], None] | None = None
 
     def run(self, patterns: Sequence[str], settings: VerifyConfig, say: Say) -> Report:
         """Compare tables one after another and store the report.
@@ -120,7 +122,21 @@ class Verifier:
                     return self._state(one, drain, routed=is_routed)
 
                 one = Comparison(connection, facts, drain.epoch, self.lake, state, settings, sleep=self.sleep)
-                yield self._report(one, reader, drain, lake, routed)
+                report = self._read(one, reader, drain, lake, routed)
+                if report is not None:
+                    yield report
+
+    def _read(
+        self, one: Comparison, reader: InformationSchema, drain: Cursor, lake: LakeMerge, routed: RoutedTable
+    ) -> TableReport | None:
+        """Compare one table; None if its lake table cannot be read in this way."""
+        try:
+            return self._report(one, reader, drain, lake, routed)
+        except (StoreError, ConfigError) as error:
+            if self.needs_spark is None or isinstance(error, StoreUnavailable):
+                raise
+            self.needs_spark(routed.table, error)
+            return None
 
     def _report(
         self, one: Comparison, reader: InformationSchema, drain: Cursor, lake: LakeMerge, routed: RoutedTable

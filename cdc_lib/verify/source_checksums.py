@@ -32,6 +32,9 @@ Key = tuple[str, ...]
 ROWS_BY_KEY = 200
 """Rows that one statement reads by their keys."""
 
+VALUES_PER_ROW = 2
+"""Most values of an integer key per row with which chunks are cut by values: there are so many times as many statements."""
+
 
 @dataclass(frozen=True)
 class SourceSums:
@@ -57,10 +60,30 @@ class SourceSums:
         schema = self.subject.schema
         if not can_be_chunked(schema):
             return ()
+        if (even := self._even_ends()) is not None:
+            return even
         ends: list[Key] = []
         while (found := self.chunk_end(ends[-1] if ends else None, None)) is not None:
             ends.append(found[0])
         return tuple(ends)
+
+    def _even_ends(self) -> tuple[Key, ...] | None:
+        """Return the ends of chunks of equal width; None if the key is not one integer whose values are close together.
+
+        A chunk of so many values has as many rows at most. So no statement has to walk over the rows to find where a chunk ends.
+        """
+        subject = self.subject
+        if subject.how != "ranges" or len(subject.schema.primary_key) > 1:
+            return None
+        first = quoted(subject.first)
+        ((least, greatest),) = self._answer(self._select(f"MIN({first}), MAX({first})"))
+        if least is None:
+            return ()
+        rows = InformationSchema(self.connection).estimated_rows_of(subject.schema)
+        if int(greatest) - int(least) >= VALUES_PER_ROW * rows:
+            return None
+        ends = range(int(least) + self.chunk_rows - 1, int(greatest) + 1, self.chunk_rows)
+        return tuple((str(end),) for end in ends)
 
     def chunk_end(self, after: Key | None, end: Key | None) -> tuple[Key, Key] | None:
         """Return the key at which the chunk after a key ends, as statements and as canonical texts have it.

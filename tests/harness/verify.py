@@ -15,6 +15,7 @@ from cdc_lib.model.verify import Report, TableReport
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.verify.after_merge import check_changed_rows
 from cdc_lib.verify.run import Verifier
+from cdc_lib.verify.whole.run import compare, open_lake
 from spark_jobs.merging.checksums import SparkLakeSums
 from spark_jobs.merging.repair import SparkRepairer
 from spark_jobs.merging.run import merge
@@ -40,6 +41,7 @@ class Compared:
         self.server, self.database, self.lake = server, database, lake
         self.execute = self.capture.execute
         self.said: list[str] = []
+        self.unread: dict[TableName, str] = {}
 
     def round(self) -> None:
         """Plan, drain, ack, merge, ack."""
@@ -102,18 +104,38 @@ class Compared:
             connection.commit()
 
     def report(
-        self, *patterns: str, sleep: Callable[[float], None] = time.sleep, repair: bool = False, **settings: Any
+        self,
+        *patterns: str,
+        sleep: Callable[[float], None] = time.sleep,
+        repair: bool = False,
+        spark: bool = False,
+        **settings: Any,
     ) -> Report:
-        """Compare the tables that match patterns, or all."""
-        config, server = self.capture.config, self.server
-        lake = SparkLakeSums(self.lake.spark, config.source)
-        verifier = Verifier(
-            config, Credentials(server.cdc_user, server.cdc_password), self.capture.store,
-            ObjectCursorStore(self.capture.store), lake, self._repairer() if repair else None, sleep,
+        """Compare the tables that match patterns, or all, as ``cdc verify`` does.
+
+        Args:
+            *patterns: of tables.
+            sleep: waits for some seconds.
+            repair: whether wrong rows are repaired, which reads the lake with Spark.
+            spark: whether Spark reads all tables of the lake, and not only those that need it.
+            **settings: of ``verify``.
+        """
+        capture, cursors = self.capture, ObjectCursorStore(self.capture.store)
+        config, credentials = capture.config, Credentials(self.server.cdc_user, self.server.cdc_password)
+        chosen = config.verify.model_copy(update={"wait": timedelta(0), **settings})
+        by_spark = Verifier(
+            config, credentials, capture.store, cursors, SparkLakeSums(self.lake.spark, config.source),
+            self._repairer() if repair else None, sleep,
         )  # fmt: skip
-        return verifier.run(
-            patterns, config.verify.model_copy(update={"wait": timedelta(0), **settings}), self.said.append
-        )
+        if spark or repair:
+            return by_spark.run(patterns, chosen, self.said.append)
+        lake = open_lake(config)
+        found = compare(config, credentials, capture.store, cursors, lake, patterns, chosen, self.said.append, sleep)
+        lake.catalog.close()
+        self.unread = found.unread
+        if not found.unread:
+            return found.report
+        return found.joined(by_spark.run(list(found.unread), chosen, self.said.append))
 
     def _repairer(self) -> SparkRepairer:
         capture = self.capture

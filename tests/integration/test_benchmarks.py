@@ -74,7 +74,7 @@ SLOW = [
         ("the client with --quick", "two processes", "two ranges by two"),
         frozenset({"the client", "one process"}),
     ),
-    Smoke("verify", ("--rows", "500"), ("cdc verify", "own scan"), frozenset({"the scan"})),
+    Smoke("verify", ("--rows", "500", "--rounds", "1"), ("cdc verify", "own scan"), frozenset({"the scan"})),
     Smoke("growth", ("--runs", "2"), ("| 1 to 1 |", "metadata", "snapshots")),
     Smoke(
         "read",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +11,7 @@ import pyarrow.compute as pc
 from cdc_lib.model.schema import MAX_DECIMAL_DIGITS, SourceType
 from cdc_lib.verify.canonical_text import MAX_HEX_WIDTH, NULL, Cell
 from cdc_lib.verify.changed.cell_text import GREATEST_FLOAT, SECONDS, day_text, text_of
+from cdc_lib.verify.changed.hash_kernel import Hashes, hash_of_each
 
 _PLAIN_SCALE = 6
 """Most digits after the point with which Arrow writes every decimal without an exponent."""
@@ -37,35 +36,33 @@ def text_array(cell: Cell, values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.array([None if one is None else text_of(source, one) for one in array.to_pylist()], pa.string())
 
 
-def row_hashes(cells: Sequence[Cell], texts: Sequence[pa.Array]) -> list[int]:
+def row_hashes(cells: Sequence[Cell], texts: Sequence[pa.Array]) -> Hashes:
     """Return the hash of each row, as ``Subject.source_hash`` has it at the source.
 
     Args:
         cells: of the compared columns.
         texts: by cell, of each row.
     """
+    return hash_of_each(row_texts(cells, texts))
+
+
+def row_texts(cells: Sequence[Cell], texts: Sequence[pa.Array]) -> pa.Array:
+    """Return the text of each row, as :func:`cdc_lib.verify.canonical_text.source_row_text` writes it at the source.
+
+    Args:
+        cells: of a row or of a key.
+        texts: by cell, of each row.
+    """
     parts = [text if cell.source_length else text.fill_null(NULL) for cell, text in zip(cells, texts, strict=True)]
     parts += [_lengths(cell, text) for cell, text in zip(cells, texts, strict=True) if cell.source_length]
     # A null is left out, as CONCAT_WS does.
-    return [
-        crc32(b"%d" % crc32(text)) for text in _views(pc.binary_join_element_wise(*parts, "#", null_handling="skip"))
-    ]
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "#", null_handling="skip")
 
 
 def _lengths(cell: Cell, texts: pa.Array) -> pa.Array:
     in_characters = cell.source_length.startswith("CHAR_LENGTH")
     lengths = pc.utf8_length(texts) if in_characters else pc.binary_length(texts)
     return lengths.cast(pa.string()).fill_null(NULL)
-
-
-def _views(texts: pa.Array) -> list[memoryview]:
-    """Return the bytes of each text; none is null."""
-    if not len(texts):
-        return []
-    _, offsets, data = texts.buffers()
-    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1].tolist()
-    view = memoryview(data) if data is not None else memoryview(b"")
-    return [view[begin:end] for begin, end in pairwise(ends)]
 
 
 def _times(source: SourceType, array: pa.Array) -> pa.Array:

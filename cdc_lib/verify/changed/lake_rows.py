@@ -26,7 +26,7 @@ from pyiceberg.types import (
 
 from cdc_lib.errors import StoreError
 from cdc_lib.lake.catalog import translate_errors
-from cdc_lib.model.lake_table import LakeColumn, LakeName, LakeTable
+from cdc_lib.model.lake_table import COMPUTED_PROPERTY, LakeColumn, LakeName, LakeTable, computed_from
 from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import Mode
@@ -101,19 +101,28 @@ class LakeRows:
             StoreError: it does not exist, the snapshot was expired, or it needs Spark.
             MergeError: the marker cannot be parsed.
         """
+        found = self.find(lake, table, snapshot_id, routed=routed)
+        if found is None:
+            raise StoreError(f"the catalog has no table {lake}", hint="The next merge makes it.", table=table)
+        return found
+
+    def find(
+        self, lake: LakeName, table: TableName, snapshot_id: int | None = None, *, routed: bool
+    ) -> OpenedTable | None:
+        """Open a lake table as :meth:`open` does; None if it does not exist."""
         try:
             with translate_errors(table):
                 loaded = self.catalog.load_table((*lake.namespace, lake.name))
-        except NoSuchTableError as error:
-            raise StoreError(
-                f"the catalog has no table {lake}", hint="The next merge makes it.", table=table
-            ) from error
+        except NoSuchTableError:
+            return None
         snapshot = pin(loaded, table, self.cache, snapshot_id)
         marker = marker_of(loaded.metadata, self.source, table, routed=routed, snapshot_id=snapshot_id)
         columns = tuple(LakeColumn(name, lake_type_of(of)) for name, of in snapshot.columns.types.items())
         key = tuple(column.name for column in snapshot.key.columns) if snapshot.has_key else ()
         mode = cast("Mode", snapshot.mode)
-        return OpenedTable(LakeTable(columns, key, mode, marker, snapshot.id, None, {table: marker}), snapshot)
+        computed = computed_from(loaded.metadata.properties.get(COMPUTED_PROPERTY))
+        state = LakeTable(columns, key, mode, marker, snapshot.id, None, {table: marker}, computed=computed)
+        return OpenedTable(state, snapshot)
 
 
 def lake_type_of(of: IcebergType) -> str:

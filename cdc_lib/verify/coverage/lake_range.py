@@ -21,6 +21,7 @@ from cdc_lib.read.keys import NoSuchKey, OrderValue, order_value
 from cdc_lib.read.snapshot import Hit, PinnedSnapshot, shown
 from cdc_lib.verify.changed.cell_arrays import row_hashes, text_array
 from cdc_lib.verify.changed.cell_text import row_text
+from cdc_lib.verify.changed.hash_kernel import Hashes
 from cdc_lib.verify.changed.lake_rows import OpenedTable
 from cdc_lib.verify.checksums import ListedRow, Sum
 from cdc_lib.verify.comparability import Subject
@@ -42,21 +43,21 @@ class RangeRows:
     groups: Sequence[Sequence[pa.Array]]
 
     @cached_property
-    def hashes(self) -> list[list[int]]:
+    def hashes(self) -> list[Hashes]:
         """The hash of each row of each group."""
         return [row_hashes(self.subject.cells, texts) for texts in self.groups]
 
     @property
     def sum(self) -> Sum:
         """The checksum of all rows."""
-        return Sum(sum(map(len, self.hashes)), sum(map(sum, self.hashes)))
+        return Sum(sum(map(len, self.hashes)), sum(int(one.sum()) for one in self.hashes))
 
     def listed(self) -> Iterator[ListedRow]:
         """Yield each row."""
         keys = self.subject.keys
         own = [next(i for i, cell in enumerate(self.subject.cells) if cell is key) for key in keys]
         for texts, hashes in zip(self.groups, self.hashes, strict=True):
-            for hashed, *parts in zip(hashes, *(texts[i].to_pylist() for i in own), strict=True):
+            for hashed, *parts in zip(hashes.tolist(), *(texts[i].to_pylist() for i in own), strict=True):
                 key = tuple(part or "" for part in parts)
                 yield ListedRow(row_text(keys, key), hashed, 1, key)
 

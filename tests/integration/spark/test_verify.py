@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from random import Random
 
+import pyarrow as pa
 import pytest
 
+from cdc_lib.cli import job as cli_job
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.projection import whole
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.verify.comparability import subject_of
+from cdc_lib.verify.whole.lake_batches import ranges_of
 from demo.shop import seed
 from spark_jobs.merging.checksums import ranged
+from tests.harness.shop import Shop
 from tests.harness.verify import Compared
 from tests.integration.drain.test_drain_types import COLUMNS
 
@@ -26,7 +32,7 @@ def source(any_server, database, tmp_path, lake):
 
 
 def test_a_table_with_every_type_is_equal_and_one_changed_cell_of_each_type_is_found(source):
-    """Each is reported with column and key, and nothing else is reported."""
+    """Each is reported with column and key, and nothing else is reported, whether Spark reads the lake or this process does."""
     declared = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
     source.execute(f"CREATE TABLE a (id INT PRIMARY KEY, {declared})")
     rows = len(COLUMNS)
@@ -44,6 +50,8 @@ def test_a_table_with_every_type_is_equal_and_one_changed_cell_of_each_type_is_f
         *(f"UPDATE a SET {name} = {two} WHERE id = {i}" for i, (name, (_, (_, two))) in enumerate(COLUMNS.items(), 1))
     )
     report = source.table("a", chunk_rows=20)
+    assert source.unread == {}
+    assert comparable(source.table("a", chunk_rows=20, spark=True)) == comparable(report)
     assert {(row.key["id"], *(cell.column for cell in row.cells)) for row in report.rows} == {
         (str(i), name) for i, name in enumerate(COLUMNS, 1)
     }
@@ -68,6 +76,11 @@ def test_the_shop_is_equal(source):
     assert sum(one.source_rows for one in report.tables) > 2900
 
 
+def comparable(report):
+    """The report without its time."""
+    return replace(report, seconds=0)
+
+
 @pytest.mark.parametrize("unsigned", [False, True])
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 100])
 def test_the_range_of_a_row_is_how_many_cuts_are_less_than_its_key(spark_lake, count, unsigned):
@@ -83,9 +96,12 @@ def test_the_range_of_a_row_is_how_many_cuts_are_less_than_its_key(spark_lake, c
     subject = subject_of(schema, whole(schema), target, lake, None, {}, ValuePolicy())
     rows = spark.createDataFrame([(str(key),) for key in keys], "key string")
     rows_with_range = ranged(rows.selectExpr(f"CAST(key AS {kind.lake_type}) AS __first"), subject, cuts)
-    assert [(int(row["__first"]), row["__range"]) for row in rows_with_range.sort("__first").collect()] == [
-        (key, bisect_left(cuts, key)) for key in keys
-    ]
+    expected = [bisect_left(cuts, key) for key in keys]
+    assert [(int(row["__first"]), row["__range"]) for row in rows_with_range.sort("__first").collect()] == list(
+        zip(keys, expected, strict=True)
+    )
+    first = pa.chunked_array([pa.array(map(Decimal, keys), pa.decimal128(20, 0)) if unsigned else keys])
+    assert ranges_of(first, cuts).tolist() == expected
 
 
 TABLES = {
@@ -139,6 +155,8 @@ def test_missing_extra_and_different_rows_are_found_with_every_kind_of_key(sourc
         "DELETE FROM list WHERE a = 3 LIMIT 2", "INSERT INTO list VALUES (99, 0.5, ''), (98, 0.25, 'x'), (98, 0.25, 'x')",
     )  # fmt: skip
     report = source.report(chunk_rows=7)
+    assert source.unread == {}
+    assert list(map(comparable, source.report(chunk_rows=7, spark=True).tables)) == list(map(comparable, report.tables))
     assert differences(report) == {
         "tenants": [("different", "1", "30", "v"), ("different", "1", "31", "v"), ("extra", "1", "25"), ("missing", "1", "1000")],
         "texts": [("different", "É9", "v"), ("extra", "É11"), ("extra", "É7"), ("missing", "Ünew"), ("missing", "é11")],
@@ -250,3 +268,39 @@ def test_a_repair_makes_the_lake_equal_to_its_source(source):
     for name, rows in (("tenants", 60), ("texts", 59)):
         again = source.table(name)
         assert (again.clean, again.unequal_ranges, again.source_rows) == (True, 0, rows)
+
+
+def test_a_command_starts_spark_only_for_what_needs_it(mysql_server, mysql_database, tmp_path, lake, monkeypatch):
+    """A repair of wrong rows, changes of keys that are all kept, a lake that nothing else opens, and when it is told to."""
+    shop = Shop.on_running_spark(mysql_server, mysql_database, tmp_path, lake, monkeypatch)
+    jobs, run_job = [], cli_job.run_job
+
+    def noted(job, loaded, *arguments, **options):
+        jobs.append((job, *arguments))
+        run_job(job, loaded, *arguments, **options)
+
+    monkeypatch.setattr(cli_job, "run_job", noted)
+    lines, orders = f"{mysql_database}.lines", f"{mysql_database}.orders"
+    shop.write(start="snapshot", modes=[{"tables": lines, "mode": "append"}])
+    shop.runs()
+    jobs.clear()
+    assert "same" in shop.cdc("cdc verify shop shop.orders --repair")
+    assert jobs == []
+    said = shop.cdc("cdc verify shop --statement-delay 1ms")
+    assert f"{lines}: read with Spark: every change is kept (append)" in said
+    assert (said.count("same"), jobs) == (2, [("verify", "--statement-delay=1ms", "--", lines)])
+    with shop.server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_log_bin = 0")
+        cursor.execute(f"DELETE FROM {orders} WHERE id = 3")
+        connection.commit()
+    jobs.clear()
+    shop.cdc("cdc verify shop shop.orders", 1)
+    assert jobs == []
+    assert "1 repaired" in shop.cdc("cdc verify shop shop.orders --repair")
+    assert shop.rows("orders") == shop.source_rows("orders")
+    shop.cdc("cdc verify shop shop.orders --spark")
+    assert jobs == [("verify", "--repair", "--", orders), ("verify", "--", orders)]
+    unread = {**shop.settings["lake"], "uri": "jdbc:sqlite:/nowhere/catalog.db"}
+    shop.write(lake=unread)
+    assert "the lake is read with Spark: there is no lake yet" in shop.cdc("cdc verify shop shop.orders")
+    assert len(jobs) == 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_left
+from collections import Counter
 
 import pytest
 
@@ -81,6 +83,26 @@ def test_every_row_is_counted_once(capture, kind):
                     assert {zlib.crc32(row.name.encode()) % BUCKETS[how] for row in listed} == set(buckets)
                 seen = sums.rows({row.name: row.key for row in listed})
                 assert {name: one.copies for name, one in seen.items()} == {row.name: row.copies for row in listed}
+
+
+@pytest.mark.parametrize(
+    ("ids", "ends"),
+    [
+        ([*range(1, 11), *range(16, 41)], [10, 20, 30, 40]),
+        (list(range(-25, 6)), [-16, -6, 4]),
+        ([1000 * n for n in range(1, 36)], [10_000, 20_000, 30_000]),
+    ],
+)
+def test_an_integer_key_with_few_gaps_is_cut_by_its_values_and_another_one_by_its_rows(capture, ids, ends):
+    """So that no statement walks over rows to find an end; each row is counted in its range."""
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")
+    capture.execute(f"INSERT INTO a VALUES {', '.join(f'({n})' for n in ids)}")
+    capture.execute("ANALYZE TABLE a")
+    with reading(capture.config.server, capture.credentials) as connection:
+        sums = sums_of(connection, capture.database, 10)
+        assert sums.ends == tuple((str(end),) for end in ends)
+        expected = [bisect_left(ends, n) for n in ids]
+        assert {number: one.rows for number, one in sums.sums().items()} == dict(Counter(expected))
 
 
 def test_a_long_comparison_logs_its_progress(capture, monkeypatch, caplog):

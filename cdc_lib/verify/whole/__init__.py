@@ -1,0 +1,1 @@
+"""Compares whole tables: the lake is read in this process, without Spark."""

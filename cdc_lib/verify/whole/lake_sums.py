@@ -1,0 +1,200 @@
+"""The lake's side of a comparison without Spark: the reading client reads row groups, Arrow makes texts and hashes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from os import cpu_count
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_lib.lake.catalog import translate_errors
+from cdc_lib.model.lake_table import LakeName, LakeTable
+from cdc_lib.model.table_name import TableName
+from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup
+from cdc_lib.verify.canonical_text import settled
+from cdc_lib.verify.changed.keys import can_be_looked_up
+from cdc_lib.verify.changed.lake_rows import LakeRows, OpenedTable, rows_of
+from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum
+from cdc_lib.verify.classify import RowState
+from cdc_lib.verify.comparability import BUCKETS, Subject
+from cdc_lib.verify.whole.lake_batches import LakeBatch, LakeBatches, Numbers
+
+THREADS = 2 if (cpu_count() or 1) >= 4 else 1
+"""Row groups that are read at once, of each some rows; on few processors a second thread would take time from the source's server."""
+
+_DENSE = 4
+"""Most parts per row for which sums are kept by number."""
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowLakeSums:
+    """Reads the lake in this process; implements :class:`cdc_lib.verify.lake.LakeSums`.
+
+    Every method raises StoreUnavailable if the catalog or the storage does not answer, StoreError or ConfigError if the table has to
+    be read with Spark.
+
+    Args:
+        lake_rows: the lake.
+        threads: row groups that are read at once.
+    """
+
+    lake_rows: LakeRows
+    threads: int = THREADS
+    _opened: dict[tuple[LakeName, int | None], OpenedTable] = field(default_factory=dict)
+
+    def load(self, lake: LakeName, table: TableName, *, routed: bool) -> LakeTable | None:
+        """Return the current state of a lake table, with the marker of ``database.table``; None if it is missing."""
+        opened = self.lake_rows.find(lake, table, routed=routed)
+        if opened is None:
+            return None
+        for name, snapshot_id in list(self._opened):
+            if name != lake:
+                del self._opened[name, snapshot_id]
+        self._opened[lake, opened.snapshot.id] = opened
+        return opened.state
+
+    def parts(self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...]) -> dict[RangeBucket, Sum]:
+        """Return the checksums of all parts of a table, in one pass."""
+        if snapshot is None:
+            return {}
+        buckets = BUCKETS[subject.how]
+        rows, hashes = (np.zeros((len(cuts) + 1) * buckets, np.int64) for _ in range(2))
+        with translate_errors(subject.schema.name):
+            batches = LakeBatches(self._snapshot(subject, snapshot), subject, cuts)
+            read = partial(_sums, batches, batches.last_reset())
+            with ThreadPoolExecutor(self.threads) as pool:
+                for sums in pool.map(read, batches.groups()):
+                    for one in sums:
+                        rows[one.parts] += one.rows
+                        hashes[one.parts] += one.hashes
+        there = np.flatnonzero((rows != 0) | (hashes != 0))
+        return {
+            RangeBucket(*divmod(part, buckets)): Sum(count, total)
+            for part, count, total in zip(there.tolist(), rows[there].tolist(), hashes[there].tolist(), strict=True)
+        }
+
+    def listed(
+        self, subject: Subject, snapshot: int | None, cuts: tuple[int, ...], parts: Collection[RangeBucket]
+    ) -> list[ListedRow]:
+        """Return the rows of some parts."""
+        if snapshot is None or not parts:
+            return []
+        chosen = np.array([part.range * BUCKETS[subject.how] + part.bucket for part in parts], np.int64)
+        least, greatest = _ends(cuts, {part.range for part in parts})
+        listed: list[ListedRow] = []
+        copies: dict[int, int] = {}
+        for batch in self._batches(subject, snapshot, cuts, least, greatest):
+            found = batch.filtered(np.isin(batch.parts, chosen))
+            hashes = found.hashes.tolist()
+            if subject.how == "copies":
+                for hashed, weight in zip(hashes, found.weights.tolist(), strict=True):
+                    copies[hashed] = copies.get(hashed, 0) + weight
+                continue
+            keys = zip(*(texts.to_pylist() for texts in found.key_texts), strict=True)
+            listed += [
+                ListedRow(name, hashed, 1, tuple(part or "" for part in key))
+                for name, hashed, key in zip(found.names.to_pylist(), hashes, keys, strict=True)
+            ]
+        return listed + [ListedRow(str(one), one, count) for one, count in copies.items() if count]
+
+    def rows(self, subject: Subject, snapshot: int | None, keys: Mapping[str, Key]) -> dict[str, RowState]:
+        """Return rows by their names, each with the texts of its key."""
+        if snapshot is None or not keys:
+            return {}
+        opened = self._opened[subject.lake, snapshot]
+        by_key = {name: key for name, key in keys.items() if _is_looked_up(subject, key)}
+        states: dict[str, RowState] = {}
+        try:
+            states = rows_of(opened, subject, by_key)
+        except (pa.ArrowInvalid, ValueError):
+            by_key = {}  # the source's type has values that the lake's cannot hold
+        rest = [name for name in keys if name not in by_key]
+        return states | (self._scanned(subject, snapshot, rest) if rest else {})
+
+    def _scanned(self, subject: Subject, snapshot: int, names: list[str]) -> dict[str, RowState]:
+        """Return rows by their names, from all rows."""
+        states: dict[str, RowState] = {}
+        by_hash = subject.how == "copies"
+        asked = np.array(list(map(int, names)), np.int64) if by_hash else pa.array(names, pa.string())
+        for batch in self._batches(subject, snapshot, (), order_keys=True):
+            is_asked = np.isin(batch.hashes, asked) if by_hash else pc.is_in(batch.names, asked).to_numpy(False)
+            _add(states, batch.filtered(is_asked))
+        return {name: one for name, one in states.items() if one.copies}
+
+    def _batches(
+        self,
+        subject: Subject,
+        snapshot: int,
+        cuts: tuple[int, ...],
+        least: int | None = None,
+        greatest: int | None = None,
+        *,
+        order_keys: bool = False,
+    ) -> Iterator[LakeBatch]:
+        with translate_errors(subject.schema.name):
+            batches = LakeBatches(self._snapshot(subject, snapshot), subject, cuts, order_keys=order_keys)
+            after = batches.last_reset()
+            for group in batches.groups(least, greatest):
+                yield from batches.read(group, after)
+
+    def _snapshot(self, subject: Subject, snapshot: int) -> PinnedSnapshot:
+        return self._opened[subject.lake, snapshot].snapshot
+
+
+def _is_looked_up(subject: Subject, key: Key) -> bool:
+    if subject.how == "copies" or any(cell.column.type.kind in ("float", "double") for cell in subject.keys):
+        return False  # two zeros are one key for a lookup
+    return can_be_looked_up(subject.keys, key, subject.values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Different parts, and the number of rows and the sum of hashes of each."""
+
+    parts: Numbers
+    rows: Numbers
+    hashes: Numbers
+
+
+def _sums(batches: LakeBatches, after: tuple[int, ...] | None, group: RowGroup) -> list[_Sums]:
+    """Return the checksums of the parts that have rows of a row group, some rows after the others."""
+    return [_summed(batch.parts, batch.weights, batch.weights * batch.hashes) for batch in batches.read(group, after)]
+
+
+def _summed(numbers: Numbers, rows: Numbers, hashes: Numbers) -> _Sums:
+    first = int(numbers.min())
+    places = numbers - first
+    if int(places.max()) > _DENSE * len(places):
+        parts, places = np.unique(numbers, return_inverse=True)
+    else:
+        parts = first + np.arange(int(places.max()) + 1)
+    # Floating-point sums are exact: rows of one batch times 32 bits are less than 2 ** 53.
+    return _Sums(parts, *(np.bincount(places, one).astype(np.int64) for one in (rows, hashes)))
+
+
+def _add(states: dict[str, RowState], batch: LakeBatch) -> None:
+    """Add rows to the states of their names."""
+    subject = batch.subject
+    names = map(str, batch.hashes.tolist()) if subject.how == "copies" else batch.names.to_pylist()
+    rows = zip(*(texts.to_pylist() for texts in batch.texts), strict=True)
+    for name, texts, weight, written in zip(names, rows, batch.weights.tolist(), batch.written(), strict=True):
+        shown = tuple(settled(cell, text, subject.values) for cell, text in zip(subject.cells, texts, strict=True))
+        before = states.get(name)
+        copies = weight + (before.copies if before is not None else 0)
+        at = max(written, before.written) if before is not None and before.written is not None else written
+        states[name] = RowState(() if subject.how == "copies" else shown, copies, at, shown)
+
+
+def _ends(cuts: tuple[int, ...], ranges: Collection[int]) -> tuple[int | None, int | None]:
+    """Return the least and the greatest value of the key's first column in some ranges; None is no bound."""
+    if not cuts:
+        return None, None
+    least, greatest = min(ranges), max(ranges)
+    return cuts[least - 1] + 1 if least else None, cuts[greatest] if greatest < len(cuts) else None

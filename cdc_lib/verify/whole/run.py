@@ -1,0 +1,88 @@
+"""Compares whole tables in this process: the server of the source makes its checksums, while the reading client reads the lake."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config.verify import VerifyConfig
+from cdc_lib.errors import CdcError
+from cdc_lib.lake.catalog import open_catalog, translate_errors
+from cdc_lib.model.table_name import TableName
+from cdc_lib.model.verify import Report
+from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.verify.changed.lake_rows import LakeRows
+from cdc_lib.verify.run import Say, Verifier
+from cdc_lib.verify.whole.lake_sums import ArrowLakeSums
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What was compared without Spark.
+
+    Args:
+        report: of these tables; it is stored.
+        unread: the tables that have to be read with Spark, and why.
+    """
+
+    report: Report
+    unread: dict[TableName, str]
+
+    def joined(self, others: Report) -> Report:
+        """Return the report with other tables, or later reports of the same ones."""
+        later = {one.table for one in others.tables}
+        tables = [one for one in self.report.tables if one.table not in later]
+        return replace(self.report, tables=(*tables, *others.tables), ended_at=others.ended_at)
+
+
+def open_lake(config: SourceConfig) -> LakeRows:
+    """Open the catalog of a source; close it.
+
+    Raises:
+        ConfigError: there is no lake yet, or its catalog cannot be read without Spark.
+        StoreError: the catalog cannot be opened.
+    """
+    with translate_errors(config.source):
+        return LakeRows(open_catalog(config), config.source)
+
+
+def compare(
+    config: SourceConfig,
+    credentials: Credentials,
+    store: ObjectStore,
+    cursors: CursorStore,
+    lake: LakeRows,
+    patterns: Sequence[str],
+    settings: VerifyConfig,
+    say: Say,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Compared:
+    """Compare tables, and store the report; see :meth:`cdc_lib.verify.run.Verifier.run`.
+
+    Args:
+        config: the source.
+        credentials: its log-in.
+        store: keeps the reports.
+        cursors: the cursor store.
+        lake: of :func:`open_lake`.
+        patterns: of tables; ``verify.tables`` if empty.
+        settings: chunk size and waiting times.
+        say: receives a line for each table.
+        sleep: waits for some seconds.
+
+    Raises:
+        StoreUnavailable: the lake's catalog or storage does not answer.
+        CdcError: see :meth:`cdc_lib.verify.run.Verifier.run`.
+    """
+    unread: dict[TableName, str] = {}
+
+    def needs_spark(table: TableName, error: CdcError) -> None:
+        unread[table] = error.message
+
+    sums = ArrowLakeSums(lake)
+    verifier = Verifier(config, credentials, store, cursors, sums, sleep=sleep, needs_spark=needs_spark)
+    report = verifier.run(patterns, settings, say)
+    tables = tuple(one for one in report.tables if one.table not in unread)
+    return Compared(replace(report, tables=tables), unread)
