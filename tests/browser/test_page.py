@@ -138,6 +138,7 @@ def test_the_dag_has_a_tab_with_its_source(viewer: Page, server: ApiServer):
     expect(viewer.get_by_text("This DAG is not that of a CDC source.")).to_be_visible(timeout=SLOW)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("link", [WindowLink, CutLink, VerifyReportLink])
 def test_a_task_s_button_leads_to_its_part_of_the_page(viewer: Page, server: ApiServer, link: type[SourcePageLink]):
     """The part is in sight, also after those above it were loaded."""
@@ -382,6 +383,7 @@ def test_what_airflow_refuses_is_said_in_the_dialog_and_what_was_typed_stays(ope
     assert conf_of(server, "cdc_shop.rewind", started(operator, "cdc_shop.rewind"))["gtid"] == "0-1-100"
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(("size", "dark"), [(NARROW, False), (NARROW, True), (WIDE, True)])
 def test_a_dialog_fits_its_window_in_both_themes(
     browser: Browser, server: ApiServer, shop: PageSource, size: tuple[int, int], dark: bool

@@ -33,9 +33,11 @@ from tests.harness.batches import BIGINT, INT, START_TIME, TEXT, Row, table
 from tests.harness.lake import empty_catalog
 from tests.harness.merge_targets import FormatTable, HeldWrite, marker_at
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:unclosed <socket:ResourceWarning"
-)  # pyspark leaves them to the collector
+pytestmark = [
+    pytest.mark.turns(3),
+    # pyspark leaves them to the collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 KEYED = ("mirror", "soft_delete", "scd2")
 MODES = (*KEYED, "append")

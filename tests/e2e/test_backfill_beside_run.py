@@ -21,6 +21,8 @@ from demo.shop.workload import Workload
 from tests.harness.seeded_shop import seeded_shop, source_settings
 from tests.harness.servers import SqlServer
 
+pytestmark = pytest.mark.turns(4)  # five commands, each with a Java of its own; the chaos runs backfills in every run
+
 ROWS = 600
 ROUNDS = 1
 KEYS = {"orders": ("id",), "order_items": ("order_id", "line_no"), "customers": ("id",)}

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytestmark = pytest.mark.turns(3)
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -18,6 +18,8 @@ from tests.harness.airflow_source import AirflowSource
 from tests.harness.schema_questions import keep_question
 from tests.harness.servers import MySqlServer
 
+pytestmark = pytest.mark.turns(2)
+
 LOG_IN = "shop_log_in"
 
 
@@ -147,6 +149,7 @@ def test_a_form_that_is_wrong_is_refused_and_says_what_is(station: AirflowStanda
     """By the API where a field alone is wrong, else in the first lines of the log; nothing moves."""
     before = shop.state_hashes()
     dag = f"{shop.dag}.snapshot"
+    station.wait_for_dag(dag)
     with pytest.raises(httpx.HTTPStatusError) as refused:
         station.trigger(dag, tables=[])
     assert refused.value.response.status_code == httpx.codes.BAD_REQUEST

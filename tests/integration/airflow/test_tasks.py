@@ -19,6 +19,8 @@ from tests.harness.airflow_source import CONNECTION, ORDERS_AND_COLOURS, Airflow
 from tests.harness.promql import labels_of, metrics_in
 from tests.harness.servers import MySqlServer
 
+pytestmark = pytest.mark.turns(2)
+
 TASKS = ["plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake"]
 TIMES_AND_BOUNDS = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d to (\S+ )?\d\d:\d\d:\d\d UTC, \S+:\d+ to \S+$")
 OPEN = {"running", "queued", "scheduled", "restarting", None}
@@ -122,6 +124,7 @@ def first_run(merged: Merged, source: AirflowSource) -> str:
     return merged.source()[1]
 
 
+@pytest.mark.turns(1)
 def test_runs_merge_the_source_into_the_lake_and_announce_changed_tables(
     station: AirflowStandalone, source: AirflowSource, first_run: str
 ):
@@ -157,6 +160,7 @@ def test_runs_merge_the_source_into_the_lake_and_announce_changed_tables(
     assert source.differences() == []  # a cleared run that was idle is not when it is done again
 
 
+@pytest.mark.turns(1)
 def test_only_the_token_and_users_may_read_the_metrics(
     station: AirflowStandalone, source: AirflowSource, metrics_token: str
 ):
@@ -206,6 +210,7 @@ def rules() -> Any:
     return yaml.safe_load((ROOT / "docs/monitoring/alerts.yaml").read_text())
 
 
+@pytest.mark.turns(1)
 def test_clearing_any_task_changes_nothing(station: AirflowStandalone, source: AirflowSource):
     """Cursors, batches, cuts and rows are the same after each clear, with and without downstream tasks."""
     source.sql("UPDATE orders SET item = 'tandem' WHERE id = 1", "INSERT INTO colours VALUES (3, 'green')")
@@ -272,6 +277,7 @@ def test_marking_a_failed_drain_success_moves_no_cursor_over_it(station: Airflow
     assert source.differences() == []
 
 
+@pytest.mark.turns(1)
 def test_marking_a_merge_success_moves_no_cursor(station: AirflowStandalone, source: AirflowSource):
     """Without a published cut there is nothing to acknowledge; the next run merges the same batches."""
     source.write(merge={"spark_master": "nonsense", "driver_memory": "1g"})
@@ -328,6 +334,7 @@ def test_a_wrong_source_file_is_an_import_error_and_the_other_dags_stay(
     station.wait("the import error is cleared", lambda: not station.import_errors())
 
 
+@pytest.mark.turns(1)
 def test_a_backfill_is_refused(station: AirflowStandalone, make_source: Callable[..., AirflowSource]):
     """The DAG limits its active runs, and the date of a run has no meaning."""
     source = make_source(schedule="0 0 1 1 *")

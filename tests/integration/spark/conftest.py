@@ -25,12 +25,39 @@ ON_BOTH_KINDS = {
 """Modules about what the two flavors do differently: each test runs on both. Any other test runs on one of them, alternating."""
 
 
+EACH_COMMIT = {
+    "test_encodings.py",
+    "test_full_disk.py",
+    "test_java_classes.py",
+    "test_keys_for_engines.py",
+    "test_merge_laws.py",
+    "test_merge_prepared.py",
+    "test_merge_schema.py",
+    "test_merge_tables.py",
+    "test_merge_twice.py",
+    "test_merge_xa.py",
+    "test_modes_of_a_source.py",
+    "test_other_keys.py",
+    "test_quarantine.py",
+    "test_short_years.py",
+    "test_table_resets.py",
+    "test_views.py",
+    "test_whole_run.py",
+}
+"""Modules of what every merge does: all of their tests run with each commit."""
+
+TURNS = 4
+"""Of a module that is not in :data:`EACH_COMMIT` and has no marker ``turns`` one in so many tests runs with each commit."""
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark cases that do not run by default, and ignore the warnings of sockets that pyspark leaves to the garbage collector."""
     mine = [item for item in items if item.path.is_relative_to(HERE)]
     for item in mine:
         item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+        if item.path.name not in EACH_COMMIT and item.get_closest_marker("turns") is None:
+            item.add_marker(pytest.mark.turns(TURNS))
     for item, marker in _other_cases(mine):
         item.add_marker(marker)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.harness.capture import row_metadata
 from tests.harness.ddl_source import Followed
 
-pytestmark = pytest.mark.turns(2)
+pytestmark = pytest.mark.turns(4)
 
 
 @pytest.fixture(params=["FULL", "MINIMAL"])

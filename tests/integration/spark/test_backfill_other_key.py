@@ -18,7 +18,7 @@ from cdc_lib.model.lake_table import ORDER
 from spark_jobs.backfill import backfill
 from tests.harness.ddl_source import Followed
 
-pytestmark = pytest.mark.turns(3)
+pytestmark = pytest.mark.turns(6)
 
 
 class Rekeyed:

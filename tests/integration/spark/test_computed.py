@@ -12,7 +12,7 @@ from spark_jobs.backfill import backfill
 from spark_jobs.merging.run import merge
 from tests.harness.verify import Compared
 
-pytestmark = pytest.mark.turns(2)
+pytestmark = pytest.mark.turns(4)
 
 MODES = ("mirror", "soft_delete", "append", "scd2")
 TOTAL = "amount * 1.2"

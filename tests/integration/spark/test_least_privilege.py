@@ -12,7 +12,7 @@ from tests.harness.documented_grants import PASSWORD, USER, documented, make_use
 from tests.harness.replication import replicated
 from tests.harness.shop import Shop, over_the_running_spark
 
-pytestmark = pytest.mark.turns(2)
+pytestmark = pytest.mark.turns(4)
 
 
 @pytest.mark.parametrize("kind", ["mysql with GTIDs", "mariadb"])

@@ -36,7 +36,7 @@ from tests.harness.edited_binlogs import (
 from tests.harness.shop_binlog import BinlogShop
 from tests.harness.stops import Stop, nothing
 
-pytestmark = pytest.mark.turns(3)
+pytestmark = pytest.mark.turns(6)
 
 PAYLOAD = {40}
 """The event of a compressed transaction."""

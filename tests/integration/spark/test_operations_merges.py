@@ -7,7 +7,7 @@ import pytest
 from tests.harness.shop import Shop
 from tests.harness.stops import Stop, follow_all, nothing
 
-pytestmark = pytest.mark.turns(3)
+pytestmark = pytest.mark.turns(6)
 
 PLAIN = "(id INT PRIMARY KEY, v VARCHAR(20), n INT)"
 TABLES = {

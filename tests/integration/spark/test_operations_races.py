@@ -13,7 +13,7 @@ from spark_jobs.merging.table_merge import ATTEMPTS, TableMerge
 from tests.harness.shop import Shop
 from tests.harness.stops import Others, Stop, follow_all, nothing
 
-pytestmark = pytest.mark.turns(3)
+pytestmark = pytest.mark.turns(6)
 
 
 def compacted(shop):

@@ -14,7 +14,7 @@ from tests.harness.shop import Shop
 from tests.harness.stops import Others, Stop, follow_all, nothing
 from tests.harness.tcp_proxy import TcpProxy
 
-pytestmark = pytest.mark.turns(3)
+pytestmark = pytest.mark.turns(6)
 
 SNAPSHOT = "cdc snapshot shop shop.orders"
 TWICE = ("cdc run shop", "cdc run shop")

@@ -28,7 +28,7 @@ from cdc_lib.store.windows import stored_windows
 from tests.harness.replication import replicated
 from tests.harness.shop import PAGE, Shop, on_the_page
 
-pytestmark = pytest.mark.turns(3)
+pytestmark = pytest.mark.turns(8)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tests.harness.batches import BIGINT, table
 from tests.harness.histories import STEP, histories
 from tests.harness.lake import Lake
 
-pytestmark = pytest.mark.turns(2)
+pytestmark = pytest.mark.turns(4)
 
 
 def run(lake, history, values=lambda value: {"v": value}):

@@ -10,7 +10,7 @@ from spark_jobs.iceberg.lake_table import IcebergTable
 from tests.harness.batches import BIGINT, INT, Row, table
 from tests.harness.lake import Lake
 
-pytestmark = pytest.mark.turns(3)
+pytestmark = pytest.mark.turns(6)
 
 MODES = ("mirror", "soft_delete", "scd2")
 COLUMNS = {"id": BIGINT, "v": INT}

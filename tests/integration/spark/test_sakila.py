@@ -11,7 +11,7 @@ from demo.shop.compare import compare_database, open_lake
 from tests.harness.ddl_source import Followed
 from tests.harness.sakila import CHANGES, DELETES, NEW_KEYS, ROWS, SCHEMA, TABLES
 
-pytestmark = pytest.mark.turns(2)
+pytestmark = pytest.mark.turns(4)
 
 
 def differences(source):

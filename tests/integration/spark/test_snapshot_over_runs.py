@@ -11,7 +11,7 @@ from tests.harness.capture import SOURCE
 from tests.harness.rounds import merge_round
 from tests.harness.verify import Compared
 
-pytestmark = pytest.mark.turns(2)
+pytestmark = pytest.mark.turns(4)
 
 MODES = {"m": "mirror", "s": "soft_delete", "h": "scd2", "l": "append"}
 OVER = datetime(2000, 1, 1, tzinfo=UTC)
