@@ -21,7 +21,7 @@ from demo.shop.workload import Workload
 from tests.harness.seeded_shop import seeded_shop, source_settings
 from tests.harness.servers import SqlServer
 
-pytestmark = pytest.mark.turns(4)  # five commands, each with a Java of its own; the chaos runs backfills in every run
+pytestmark = pytest.mark.turns(4)  # four commands start a Java each; the chaos runs backfills at each commit
 
 ROWS = 600
 ROUNDS = 1

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.harness.turns import VARIABLE, out_of_turn, turn_of
+from tests.integration.spark.conftest import EACH_COMMIT, HERE, ON_BOTH_KINDS
 
 
 def items(number: int, turns: int | None) -> list[Any]:
@@ -35,3 +36,9 @@ def test_the_turn_comes_from_the_commit_or_the_environment(tmp_path: Any, monkey
     assert turn_of(tmp_path) == 0
     monkeypatch.setenv(VARIABLE, "7")
     assert turn_of(tmp_path) == 7
+
+
+@pytest.mark.parametrize("modules", [EACH_COMMIT, ON_BOTH_KINDS])
+def test_the_modules_that_are_named_exist(modules: set[str]) -> None:
+    """A module under another name would have turns, and nobody would notice."""
+    assert modules <= {path.name for path in HERE.glob("test_*.py")}
