@@ -82,6 +82,8 @@ class Columns:
         self._table = table
         self._fields = {one.name: one for one in schema.fields}
         self.by_id = {one.field_id: one.name for one in schema.fields}
+        self._chosen: dict[str, ReadColumn] = {}
+        self._all: tuple[ReadColumn, ...] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,7 +106,11 @@ class Columns:
         Raises:
             ConfigError: there is no such column, it is named twice, or its type cannot be read.
         """
-        chosen = list(self._fields if names is None else names)
+        if names is None:
+            if self._all is None:
+                self._all = tuple(map(self.named, self._fields))
+            return self._all
+        chosen = list(names)
         if isinstance(names, str) or len(set(chosen)) < len(chosen):
             raise ConfigError("columns is a list of different names", hint='For example columns=["id", "state"].')
         return tuple(map(self.named, chosen))
@@ -115,13 +121,16 @@ class Columns:
         Raises:
             ConfigError: there is no such column, or its type cannot be read.
         """
+        if (known := self._chosen.get(name)) is not None:
+            return known
         if name not in self._fields:
             raise ConfigError(
                 f"the lake table has no column {name}",
                 hint=f"It has {', '.join(self._fields)}.",
                 table=self._table,
             )
-        return _column(self._fields[name], self._table)
+        found = self._chosen[name] = _column(self._fields[name], self._table)
+        return found
 
 
 def _column(field: NestedField, table: str) -> ReadColumn:

@@ -33,9 +33,7 @@ def find(snapshot: PinnedSnapshot, key: RowKey, *, everything: bool) -> Iterator
     """
     order = _with_mark(snapshot, key.order, everything=everything)
     for file in snapshot.files_with(order):
-        for group, bounds in snapshot.row_groups(file):
-            if not all(bound.may_have(value) for bound, value in zip(bounds, order, strict=False)):
-                continue
+        for group in snapshot.row_groups_with(file, order):
             keys = snapshot.key_rows(group)
             rows = shown(snapshot.mode, keys, keys.with_key(key), everything=everything)
             live = snapshot.live(group, rows)

@@ -16,10 +16,12 @@ from pyiceberg.io import FileIO
 
 from cdc_lib.errors import StoreError, StoreUnavailable
 from cdc_lib.read.bounds import Bound
-from cdc_lib.read.cache import Cache
+from cdc_lib.read.cache import Cache, RecentlyUsed
 from cdc_lib.read.columns import ReadColumn, default_array
 from cdc_lib.read.keys import OrderValue
+from cdc_lib.read.pages.few import FewRows, FewRowsReader
 from cdc_lib.read.pages.index import PageIndex, read_index
+from cdc_lib.read.pages.page import Kind, Value
 from cdc_lib.read.pages.selected import Wanted, read_pages
 
 _FIELD_ID = b"PARQUET:field_id"
@@ -162,6 +164,25 @@ class ParquetFile:
         with translate_file_errors(self.path):
             found = read_pages(index, numbers, wanted, self.handle.read_at, gap) if numbers else {}
         return None if found is None else self._as_columns(found, columns, sum(len(one.rows) for one in wanted))
+
+    def read_few(
+        self, index: PageIndex, kept: RecentlyUsed, wanted: Sequence[FewRows], columns: Sequence[tuple[int, Kind]]
+    ) -> list[list[Value]] | None:
+        """Return values of columns as they are stored, in the order of the rows; None if Arrow has to read them.
+
+        Args:
+            index: of the file's pages.
+            kept: keeps pages.
+            wanted: the rows.
+            columns: number and kind of each.
+
+        Raises:
+            StoreUnavailable: its storage does not answer.
+            StoreError: the file does not exist, or is damaged.
+        """
+        gap = _REMOTE_GAP if self.is_remote else _LOCAL_GAP
+        with translate_file_errors(self.path):
+            return FewRowsReader(self.path, index, self.handle.read_at, gap, kept).read(columns, wanted)
 
     def _as_columns(
         self, by_number: Mapping[int, pa.Array | pa.ChunkedArray], columns: Sequence[ReadColumn], count: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +19,18 @@ from cdc_lib.read.bounds import Bound, Bounds, decode_bound
 from cdc_lib.read.cache import Cache
 from cdc_lib.read.columns import Columns, ReadColumn
 from cdc_lib.read.deletes import Deletes
+from cdc_lib.read.few_rows import FewRowsOfSnapshot, GroupRows
 from cdc_lib.read.key_rows import KeyRows, Rows
 from cdc_lib.read.keys import KeyColumns, OrderValue
 from cdc_lib.read.manifests import Files, LiveFile
 from cdc_lib.read.pages.selected import MOST, Wanted
 from cdc_lib.read.parquet import ParquetFile, ParquetFiles
+from cdc_lib.read.values import row_values
 
 _FEW = 20
 """Of so many rows of a row group one is read: then its key columns are taken from memory."""
+_VERY_FEW = 200
+"""Of so many rows of a row group one is read: then single values are read from its pages."""
 
 _MARKS = {"soft_delete": IS_DELETED, "scd2": IS_CURRENT}
 """The column by which a mode hides rows."""
@@ -92,6 +97,7 @@ class PinnedSnapshot:
         self._deletes = Deletes(parts.files, self._parquet, parts.cache)
         bounds = [self.file_bounds(one) for one in parts.files.data]
         self._bounds = Bounds(bounds, [one.type for one in self._compared])
+        self._few = FewRowsOfSnapshot(self._parquet, parts.cache.pages, self._key)
 
     @property
     def until(self) -> Point | None:
@@ -149,6 +155,18 @@ class PinnedSnapshot:
         for number in opened.row_groups:
             group = RowGroup(file, opened, number)
             yield group, self._cache.get(("bounds", file.path, number, self._compared), partial(self._bounds_of, group))
+
+    def row_groups_with(self, file: LiveFile, order: Sequence[OrderValue]) -> list[RowGroup]:
+        """Return the row groups of a file that may have rows of a key; a value after the key is the mark's."""
+        opened = self._parquet.open(file.path)
+        bounds: Bounds = self._cache.get(
+            ("bounds of all", file.path, self._compared), partial(self._bounds_of_all, opened)
+        )
+        return [RowGroup(file, opened, number) for number in bounds.with_key(order)]
+
+    def _bounds_of_all(self, opened: ParquetFile) -> tuple[Bounds, int]:
+        bounds = [opened.bounds(number, self._compared) for number in opened.row_groups]
+        return Bounds(bounds, [one.type for one in self._compared]), 500 + 100 * len(bounds) * len(self._compared)
 
     def _bounds_of(self, group: RowGroup) -> tuple[tuple[Bound, ...], int]:
         return group.opened.bounds(group.number, self._compared), 500
@@ -208,11 +226,26 @@ class PinnedSnapshot:
 
     def read_hits(self, hits: Sequence[Hit], columns: Sequence[ReadColumn], *, threads: bool = False) -> pa.Table:
         """Return columns of rows of row groups of one file, in this order."""
+        if all(0 < len(rows) * _VERY_FEW <= group.opened.count(group.number) for group, rows in hits):
+            found = self._few.table([self._group_rows(hit) for hit in hits], tuple(columns))
+            if found is not None:
+                return found
         are_some = all(0 < len(rows) <= MOST * group.opened.count(group.number) for group, rows in hits)
         found = self._read_pages(hits, columns) if are_some else None
         if found is not None:
             return found
         return pa.concat_tables([self._read_group(group, rows, columns, threads) for group, rows in hits])
+
+    def row(self, group: RowGroup, number: int, columns: tuple[ReadColumn, ...]) -> dict[str, Any]:
+        """Return columns of one row of a row group as Python values."""
+        hit = (group, np.array([number]))
+        found = self._few.row(self._group_rows(hit), columns)
+        return row_values(self.read(*hit, columns))[0] if found is None else found
+
+    def _group_rows(self, hit: Hit) -> GroupRows:
+        group, rows = hit
+        keys = partial(PinnedSnapshot.key_rows, self, group)
+        return GroupRows(group.opened, group.number, rows.tolist(), lambda: keys().keys)
 
     def _read_pages(self, hits: Sequence[Hit], columns: Sequence[ReadColumn]) -> pa.Table | None:
         """Return columns of rows from the pages that have them; None if the row groups have to be read."""

@@ -22,7 +22,6 @@ from cdc_lib.read.keys import NoSuchKey, RowKey
 from cdc_lib.read.lookup import Many, find
 from cdc_lib.read.scan import Scan
 from cdc_lib.read.snapshot import PinnedSnapshot
-from cdc_lib.read.values import row_values
 
 FOUND = "_found"
 """The column of :meth:`TableReader.multi_get` that says whether the key has a row."""
@@ -120,7 +119,7 @@ class TableReader:
         except NoSuchKey:
             return None
         for group, rows in find(snapshot, parsed, everything=_everything(snapshot, deleted)):
-            return row_values(snapshot.read(group, rows[:1], chosen))[0] if chosen else {}
+            return snapshot.row(group, int(rows[0]), chosen) if chosen else {}
         return None
 
     def exists(self, key: Any, *, deleted: bool = False) -> bool:

@@ -19,10 +19,11 @@ def row_values(rows: pa.Table) -> list[dict[str, Any]]:
 def _values(column: pa.ChunkedArray) -> list[Any]:
     if not pa.types.is_temporal(column.type):
         return column.to_pylist()  # type: ignore[no-any-return]
-    return [_value(value) for value in column]
+    return [python_value(value) for value in column]
 
 
-def _value(value: pa.Scalar) -> Any:
+def python_value(value: pa.Scalar) -> Any:
+    """Return a date or a time as a Python value; as text if Python cannot hold it."""
     try:
         return value.as_py()
     except (ValueError, OverflowError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +22,14 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import IS_DELETED, STATEMENT_ROW
 from cdc_lib.read.columns import ReadColumn
+from cdc_lib.read.few_rows import FewRowsOfSnapshot
 from cdc_lib.read.fresh.rows import Order, less, order_of, with_column
 from cdc_lib.read.key_rows import AskedKeys, KeyRows, Rows
 from cdc_lib.read.manifests import LiveFile
 from cdc_lib.read.pages.index import PageIndex
 from cdc_lib.read.parquet import ParquetFile, ParquetFiles, opened_file
 from cdc_lib.read.snapshot import Hit, PinnedSnapshot, RowGroup
+from cdc_lib.read.values import row_values
 
 _ROW_GROUP = 10_000
 _NUMBERS = count(1)
@@ -81,6 +84,7 @@ class FreshSnapshot(PinnedSnapshot):
         with_added = replace(files, data=(*files.data, self._added) if changed.rows.num_rows else files.data)
         super().__init__(replace(base.parts, files=with_added))
         self._parquet = _WithOneMore(self._parquet, self._written(path))
+        self._few = FewRowsOfSnapshot(self._parquet, base.parts.cache.pages, self._key)
         self._asked = AskedKeys(changed.keys) if changed.keys and len(changed.keys[0]) else None
         self._effects: dict[tuple[str, int], _Effect | None] = {}
 
@@ -115,6 +119,12 @@ class FreshSnapshot(PinnedSnapshot):
             return found
         ended = np.concatenate([self._ended(group, rows) for group, rows in hits])
         return _marked(found, ended, self._changed.superseded) if np.any(ended >= 0) else found
+
+    def row(self, group: RowGroup, number: int, columns: tuple[ReadColumn, ...]) -> dict[str, Any]:
+        """Return columns of one row; see :meth:`read_hits`."""
+        if self.mode == "soft_delete" and self._ended(group, np.array([number]))[0] >= 0:
+            return row_values(self.read(group, np.array([number]), columns))[0]
+        return super().row(group, number, columns)
 
     def _ended(self, group: RowGroup, rows: Rows) -> Rows:
         effect = self._effect(group)

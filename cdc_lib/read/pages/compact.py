@@ -1,8 +1,10 @@
-"""Thrift's compact protocol, as far as footers of Parquet files need it; pure."""
+"""Thrift's compact protocol, as far as footers and headers of Parquet files need it; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+
+from cdc_lib.read.pages.runs import Bytes
 
 BOOLEANS = (1, 2)
 INT32, INT64, BINARY, LIST, STRUCT = 5, 6, 8, 9, 12
@@ -18,7 +20,7 @@ class Reader:
         at: where the next value begins.
     """
 
-    def __init__(self, data: bytes, at: int = 0) -> None:
+    def __init__(self, data: Bytes, at: int = 0) -> None:
         self.data = data
         self.at = at
 
@@ -42,7 +44,7 @@ class Reader:
         """Return the next text or bytes."""
         size = self.unsigned()
         self.at += size
-        return self.data[self.at - size : self.at]
+        return bytes(self.data[self.at - size : self.at])
 
     def fields(self) -> Iterator[tuple[int, int]]:
         """Yield id and type of each field of a struct; the caller reads or skips each value."""
@@ -65,7 +67,7 @@ class Reader:
         """Pass over a value.
 
         Raises:
-            ValueError: it has a type that footers do not have.
+            ValueError: it has a type that they do not have.
         """
         if of == BINARY:
             size = self.unsigned()
@@ -85,7 +87,7 @@ class Reader:
         elif of == _DOUBLE:
             self.at += 8
         elif of not in BOOLEANS:
-            raise ValueError(f"footer with a value of type {of}")
+            raise ValueError(f"footer or header with a value of type {of}")
 
 
 def unsigned(value: int) -> bytes:

@@ -31,19 +31,38 @@ class Chunk:
 
     Args:
         about: its type, encodings, path and codec, as the footer has them.
+        codec: number of its compression in Parquet.
         inflated: bytes of its pages without compression.
         start: where its dictionary is, or its first page.
         offsets: where each page is.
         sizes: bytes of each page, with its header.
-        firsts: number of the first row of each page.
+        firsts: number of the first row of each page; columns of a row group whose pages begin at the same rows share the array.
     """
 
     about: bytes
+    codec: int
     inflated: int
     start: int
     offsets: Numbers
     sizes: Numbers
     firsts: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """The schema's entry of a column.
+
+    Args:
+        data: the entry, as the footer has it.
+        physical: number of its type in Parquet.
+        length: bytes of each value, if all have as many.
+        repetition: 0 if no value is null, 1 if some may be, 2 for lists.
+    """
+
+    data: bytes
+    physical: int
+    length: int
+    repetition: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +74,14 @@ class PageIndex:
         chunks: by row group, the columns; None for one without an offset index.
     """
 
-    elements: tuple[bytes, ...]
+    elements: tuple[Element, ...]
     chunks: tuple[tuple[Chunk | None, ...], ...]
 
     @property
     def bytes(self) -> int:
         """Memory that it takes."""
         pages = sum(24 * len(one.offsets) + _CHUNK_BYTES for group in self.chunks for one in group if one is not None)
-        return pages + sum(map(len, self.elements))
+        return pages + sum(len(one.data) for one in self.elements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +89,7 @@ class _ColumnEntry:
     """What the footer says of a column of a row group; positions are 0 where it names none."""
 
     about: bytes
+    codec: int
     inflated: int
     dictionary: int
     data: int
@@ -104,25 +124,28 @@ def read_index(metadata: pq.FileMetaData, read_at: ReadAt) -> PageIndex:
 
 
 def _chunks(group: Sequence[_ColumnEntry], located: Mapping[int, _Located]) -> tuple[Chunk | None, ...]:
-    chunks = tuple(_chunk(one, located.get(id(one))) for one in group)
+    shared: dict[bytes, Numbers] = {}
+    chunks = tuple(_chunk(one, located.get(id(one)), shared) for one in group)
     # Columns of one page each are read as a whole: nothing is gained by knowing where their pages are.
     has_more = any(one is not None and len(one.offsets) > 1 for one in chunks)
     return chunks if has_more else (None,) * len(group)
 
 
-def _chunk(entry: _ColumnEntry, pages: _Located | None) -> Chunk | None:
+def _chunk(entry: _ColumnEntry, pages: _Located | None, shared: dict[bytes, Numbers]) -> Chunk | None:
     if pages is None or not len(pages[0]):
         return None
     start = entry.dictionary or entry.data
     # A writer that does not name its dictionary has it before the first page: such a column is read as a whole.
     if start > pages[0][0] or (not entry.dictionary and entry.data != pages[0][0]):
         return None
-    return Chunk(entry.about, entry.inflated, start, *pages)
+    offsets, sizes, firsts = pages
+    firsts = shared.setdefault(firsts.tobytes(), firsts)
+    return Chunk(entry.about, entry.codec, entry.inflated, start, offsets, sizes, firsts)
 
 
-def _footer(reader: Reader) -> tuple[tuple[bytes, ...], list[list[_ColumnEntry]]]:
+def _footer(reader: Reader) -> tuple[tuple[Element, ...], list[list[_ColumnEntry]]]:
     """Return the schema's entries of the columns, and the row groups."""
-    elements: tuple[bytes, ...] = ()
+    elements: tuple[Element, ...] = ()
     groups: list[list[_ColumnEntry]] = []
     for field_id, of in reader.fields():
         if field_id == 2:
@@ -135,16 +158,20 @@ def _footer(reader: Reader) -> tuple[tuple[bytes, ...], list[list[_ColumnEntry]]
     return elements, groups
 
 
-def _elements(reader: Reader) -> tuple[bytes, ...]:
+def _elements(reader: Reader) -> tuple[Element, ...]:
     found = []
     count, _ = reader.items()
     for _ in range(count):
-        begin, children = reader.at, False
+        begin, children, numbers = reader.at, False, dict[int, int]()
         for field_id, of in reader.fields():
             children |= field_id == 5
-            reader.skip(of)
+            if field_id in (1, 2, 3):
+                numbers[field_id] = reader.number()
+            else:
+                reader.skip(of)
         if not children:
-            found.append(reader.data[begin : reader.at])
+            named = (numbers.get(field_id, 0) for field_id in (1, 2, 3))
+            found.append(Element(bytes(reader.data[begin : reader.at]), *named))
     return tuple(found)
 
 
@@ -169,7 +196,8 @@ def _entry(reader: Reader) -> _ColumnEntry:
             index[field_id] = reader.number()
         else:
             reader.skip(of)
-    return _ColumnEntry(about, numbers.get(6, 0), numbers.get(11, 0), numbers.get(9, 0), index[4], index[5])
+    codec, inflated, dictionary, data = (numbers.get(field_id, 0) for field_id in (4, 6, 11, 9))
+    return _ColumnEntry(about, codec, inflated, dictionary, data, index[4], index[5])
 
 
 def _column(reader: Reader) -> tuple[bytes, dict[int, int]]:
@@ -177,12 +205,12 @@ def _column(reader: Reader) -> tuple[bytes, dict[int, int]]:
     begin, about = reader.at, b""
     numbers: dict[int, int] = {}
     for field_id, of in reader.fields():
-        if field_id in (6, 9, 11):
+        if field_id in (4, 6, 9, 11):
             numbers[field_id] = reader.number()
         else:
             reader.skip(of)
         if field_id == 4:
-            about = reader.data[begin : reader.at]
+            about = bytes(reader.data[begin : reader.at])
     return about, numbers
 
 

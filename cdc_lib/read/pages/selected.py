@@ -81,7 +81,7 @@ def read_pages(
     if chosen is None:
         return None
     spans = [_spans(index, chosen, number) for number in range(len(wanted))]
-    parts = [_ReadSpans(one, read_at, gap) for one in spans]
+    parts = [ReadSpans(one, read_at, gap) for one in spans]
     found: dict[int, pa.ChunkedArray] = {}
     for one in chosen:
         small = pq.ParquetFile(pa.BufferReader(_small_file(index, one, parts)))
@@ -147,7 +147,7 @@ def _column_spans(chunk: Chunk, numbers: Numbers) -> list[Span]:
     return [*([(chunk.start, first)] if chunk.start < first else ()), *pages]
 
 
-class _ReadSpans:
+class ReadSpans:
     """Parts of a file, read with as few requests as the gaps between them allow.
 
     Args:
@@ -173,7 +173,7 @@ class _ReadSpans:
         return self._read[number][span[0] - begin : span[1] - begin]
 
 
-def _small_file(index: PageIndex, one: _Together, parts: Sequence[_ReadSpans]) -> bytes:
+def _small_file(index: PageIndex, one: _Together, parts: Sequence[ReadSpans]) -> bytes:
     """Return a Parquet file with the pages of columns."""
     body: list[bytes | memoryview] = [_MAGIC]
     at, groups = len(_MAGIC), list[bytes]()
@@ -188,7 +188,9 @@ def _small_file(index: PageIndex, one: _Together, parts: Sequence[_ReadSpans]) -
             columns.append(_column(chunk, pages, at, sizes))
             at += sum(sizes)
         groups.append(struct((1, LIST, items(STRUCT, columns)), (2, INT64, number(at)), (3, INT64, number(pages.rows))))
-    footer = _footer([index.elements[column] for column in one.columns], groups, sum(each.rows for each in one.pages))
+    footer = _footer(
+        [index.elements[column].data for column in one.columns], groups, sum(each.rows for each in one.pages)
+    )
     return b"".join([*body, footer, len(footer).to_bytes(4, "little"), _MAGIC])
 
 

@@ -23,6 +23,7 @@ from pyiceberg.types import (
 )
 
 from cdc_lib.errors import StoreError
+from cdc_lib.read.cache import Cache, RecentlyUsed
 from cdc_lib.read.pages.index import read_index
 from tests.harness.hand_made_table import HandMadeTable
 
@@ -126,6 +127,48 @@ def test_no_other_page_is_decoded(tmp_path):
     ]
     with pytest.raises(StoreError, match=r"damaged|cannot be read"):
         made.reader().get(2 * 500)
+
+
+def test_only_the_asked_value_is_decoded_and_stays_in_memory(tmp_path):
+    """All that follows the asked value in its page is overwritten; then all of the page is."""
+    made, path, written = paged(tmp_path, codec="none")
+    damaged, chunk = bytearray(Path(path).read_bytes()), index_of(path).chunks[0][list(COLUMNS).index("long")]
+    begin, end = int(chunk.offsets[2]), int(chunk.offsets[2] + chunk.sizes[2])
+    row = int(chunk.firsts[2])
+    value = damaged.index(written[row]["long"].encode(), begin)
+    damaged[value + len(written[row]["long"]) : end] = b"\xff" * (end - value - len(written[row]["long"]))
+    Path(path).write_bytes(damaged)
+    table, without_memory = made.reader(), made.reader(Cache(0))
+    assert table.get(2 * row) == written[row]
+    damaged[begin:end] = b"\xff" * (end - begin)
+    Path(path).write_bytes(damaged)
+    assert table.get(2 * row) == written[row]
+    with pytest.raises(StoreError, match="damaged"):
+        without_memory.get(2 * row)
+
+
+def test_pages_of_a_read_of_many_rows_take_no_room_from_those_of_gets(tmp_path):
+    made, _, _ = paged(tmp_path)
+    cache = Cache()
+    table = made.reader(cache)
+    table.multi_get([2 * 500 * number for number in range(12)])
+    kept = cache.pages.bytes
+    assert kept > 0
+    # Six rows of each row group are few enough that single values are read, and 18 are too many to keep their pages.
+    keys = [2 * (GROUP * group + 300 * number) + 2 for group in range(3) for number in range(6)]
+    assert table.multi_get(keys).column("_found").to_pylist() == [True] * 18
+    assert cache.pages.bytes == kept
+    table.get(keys[1])
+    assert cache.pages.bytes > kept
+
+
+def test_the_oldest_pages_leave_the_memory():
+    kept = RecentlyUsed(100)
+    kept.keep([("a", 1, 40), ("b", 2, 40), ("too large", 3, 101)])
+    assert kept.find(["a"]) == [1]
+    kept.keep([("c", 4, 40)])
+    assert kept.find(["a", "b", "c", "too large"]) == [1, None, 4, None]
+    assert kept.bytes == 80
 
 
 def test_a_damaged_offset_index_is_an_error(tmp_path):
