@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from cdc_lib.read.cache import RecentlyUsed
 from cdc_lib.read.columns import ReadColumn, default_array
-from cdc_lib.read.pages.few import FewRows
+from cdc_lib.read.pages.few import MOST_KEPT, FewRows
 from cdc_lib.read.pages.index import PageIndex
-from cdc_lib.read.pages.page import TYPES, Kind, Value
+from cdc_lib.read.pages.page import BYTE_ARRAY, TYPES, Kind, Value
 from cdc_lib.read.parquet import ParquetFile, ParquetFiles
 from cdc_lib.read.stored_values import ValueConversion, conversion
 from cdc_lib.read.values import python_value
@@ -57,6 +57,12 @@ class FewRowsPlan:
     conversions: tuple[tuple[str, ValueConversion], ...]
     keys: Mapping[str, int]
     defaults: Mapping[str, Any]
+
+    @property
+    def texts(self) -> list[tuple[str, int]]:
+        """Name and number of each stored column whose values have different lengths."""
+        named = zip(self.conversions, self.stored, strict=True)
+        return [(name, number) for (name, _), (number, kind) in named if kind.physical == BYTE_ARRAY]
 
     def row(self, values: Iterable[Sequence[Value]], keys: Sequence[pa.Array], number: int) -> dict[str, Any]:
         """Return a row.
@@ -132,6 +138,24 @@ class FewRowsOfSnapshot:
         self._key = key
         self._plans: dict[tuple[str, tuple[ReadColumn, ...]], FewRowsPlan | None] = {}
 
+    def split(
+        self, groups: Sequence[GroupRows], columns: Sequence[ReadColumn]
+    ) -> tuple[tuple[ReadColumn, ...], tuple[ReadColumn, ...]]:
+        """Return the columns whose values are read here, and those that Arrow reads sooner for many rows.
+
+        To find a text without a dictionary, the lengths of those before it are read in Python, which one thread does at a time. Threads
+        of a read of many keys wait for it, but Arrow decodes the pages of texts in several threads.
+        """
+        few = sum(len(group.rows) for group in groups) <= MOST_KEPT
+        read = None if few else self._plan(groups[0].opened, tuple(columns))
+        if read is None:
+            return tuple(columns), ()
+        texts = {name for name, number in read.texts if not read.index.has_dictionary(groups[0].number, number)}
+        return (
+            tuple(column for column in columns if column.name not in texts),
+            tuple(column for column in columns if column.name in texts),
+        )
+
     def row(self, group: GroupRows, columns: tuple[ReadColumn, ...]) -> dict[str, Any] | None:
         """Return columns of one row as Python values; None if Arrow has to read it."""
         read = self._read([group], columns)
@@ -156,12 +180,15 @@ class FewRowsOfSnapshot:
         self, groups: Sequence[GroupRows], columns: tuple[ReadColumn, ...]
     ) -> tuple[FewRowsPlan, list[list[Value]]] | None:
         opened = groups[0].opened
-        name = (opened.path, columns)
-        if name not in self._plans:
-            index = self._files.pages(opened)
-            self._plans[name] = None if index is None else plan_few_rows(opened, index, columns, self._key)
-        if (plan := self._plans[name]) is None:
+        if (plan := self._plan(opened, columns)) is None:
             return None
         wanted = [FewRows(group.number, group.rows) for group in groups]
         values = opened.read_few(plan.index, self._pages, wanted, plan.stored) if plan.stored else []
         return None if values is None else (plan, values)
+
+    def _plan(self, opened: ParquetFile, columns: tuple[ReadColumn, ...]) -> FewRowsPlan | None:
+        name = (opened.path, columns)
+        if name not in self._plans:
+            index = self._files.pages(opened)
+            self._plans[name] = None if index is None else plan_few_rows(opened, index, columns, self._key)
+        return self._plans[name]

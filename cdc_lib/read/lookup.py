@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,10 +18,12 @@ from cdc_lib.read.keys import OrderValue, RowKey
 from cdc_lib.read.manifests import LiveFile
 from cdc_lib.read.snapshot import Hit, PinnedSnapshot, RowGroup, shown
 
-_TOGETHER = 16
+_TOGETHER = 8
 """Row groups of one file whose pages are decoded together: each decoding has a cost of its own."""
-_THREADS = 8
-"""Row groups that are read at once for many keys: Arrow's readers run at the same time, and object storage takes its time."""
+_REMOTE_THREADS = 8
+"""Threads that read row groups for many keys from object storage, which takes its time."""
+_LOCAL_THREADS = min(_REMOTE_THREADS, os.cpu_count() or 1)
+"""The same for files of this machine. More threads than processors wait for each other: a part of the work is Python."""
 
 
 def find(snapshot: PinnedSnapshot, key: RowKey, *, everything: bool) -> Iterator[Hit]:
@@ -64,7 +67,8 @@ class Many:
     def read(self, columns: Sequence[ReadColumn]) -> tuple[pa.Table, list[RowKey]]:
         """Return the rows that were found, and the key of each."""
         groups = list(self._candidates())
-        with ThreadPoolExecutor(min(_THREADS, max(1, len(groups)))) as threads:
+        most = _REMOTE_THREADS if any(group.opened.is_remote for group in groups) else _LOCAL_THREADS
+        with ThreadPoolExecutor(min(most, max(1, len(groups)))) as threads:
             found = [one for one in threads.map(self._find, groups) if len(one[0][1])]
             hits, numbers = [hit for hit, _ in found], [some for _, some in found]
             parts = threads.map(lambda some: self._snapshot.read_hits(some, columns), _of_one_file(hits))

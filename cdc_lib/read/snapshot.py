@@ -227,7 +227,7 @@ class PinnedSnapshot:
     def read_hits(self, hits: Sequence[Hit], columns: Sequence[ReadColumn], *, threads: bool = False) -> pa.Table:
         """Return columns of rows of row groups of one file, in this order."""
         if all(0 < len(rows) * _VERY_FEW <= group.opened.count(group.number) for group, rows in hits):
-            found = self._few.table([self._group_rows(hit) for hit in hits], tuple(columns))
+            found = self._read_few(hits, columns)
             if found is not None:
                 return found
         are_some = all(0 < len(rows) <= MOST * group.opened.count(group.number) for group, rows in hits)
@@ -235,6 +235,22 @@ class PinnedSnapshot:
         if found is not None:
             return found
         return pa.concat_tables([self._read_group(group, rows, columns, threads) for group, rows in hits])
+
+    def _read_few(self, hits: Sequence[Hit], columns: Sequence[ReadColumn]) -> pa.Table | None:
+        """Return columns of few rows; None if they have to be read in another way."""
+        groups = [self._group_rows(hit) for hit in hits]
+        single, of_pages = self._few.split(groups, columns)
+        found = self._few.table(groups, single) if single else None
+        if found is None or not of_pages:
+            return found
+        if (texts := self._read_pages(hits, of_pages)) is None:
+            return None
+        arrays = {
+            name: column for one in (found, texts) for name, column in zip(one.column_names, one.columns, strict=True)
+        }
+        return pa.Table.from_arrays(
+            [arrays[one.name] for one in columns], schema=pa.schema([one.field for one in columns])
+        )
 
     def row(self, group: RowGroup, number: int, columns: tuple[ReadColumn, ...]) -> dict[str, Any]:
         """Return columns of one row of a row group as Python values."""

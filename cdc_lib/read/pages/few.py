@@ -125,7 +125,7 @@ class FewRowsReader:
 
     def _load(self, missing: Sequence[tuple[_AskedColumn, int]], *, keep: bool) -> Iterator[ValueAt]:
         """Read pages and the dictionaries that they need; yields what reads the values of each page."""
-        with_dictionary = {one.key: one for one, _ in missing if one.chunk.start < one.chunk.offsets[0]}
+        with_dictionary = {one.key: one for one, _ in missing if one.chunk.has_dictionary}
         kept = self._kept.find([(*key, _DICTIONARY) for key in with_dictionary])
         dictionaries = {key: one for key, one in zip(with_dictionary, kept, strict=True) if one is not None}
         absent = [(one, _DICTIONARY) for key, one in with_dictionary.items() if key not in dictionaries]

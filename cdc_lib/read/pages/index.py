@@ -47,6 +47,11 @@ class Chunk:
     sizes: Numbers
     firsts: Numbers
 
+    @property
+    def has_dictionary(self) -> bool:
+        """Whether a dictionary precedes its pages."""
+        return bool(self.start < self.offsets[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Element:
@@ -76,6 +81,11 @@ class PageIndex:
 
     elements: tuple[Element, ...]
     chunks: tuple[tuple[Chunk | None, ...], ...]
+
+    def has_dictionary(self, group: int, column: int) -> bool:
+        """Whether a column of a row group has a dictionary."""
+        chunk = self.chunks[group][column]
+        return chunk is not None and chunk.has_dictionary
 
     @property
     def bytes(self) -> int:

@@ -24,6 +24,7 @@ from pyiceberg.types import (
 
 from cdc_lib.errors import StoreError
 from cdc_lib.read.cache import Cache, RecentlyUsed
+from cdc_lib.read.pages.few import MOST_KEPT
 from cdc_lib.read.pages.index import read_index
 from tests.harness.hand_made_table import HandMadeTable
 
@@ -67,7 +68,7 @@ def rows():
     ]
 
 
-def paged(folder, version="1.0", codec="zstd"):
+def paged(folder, version="1.0", codec="zstd", dictionaries=True):
     """Write a file of small pages with dictionaries, of which some get too large."""
     made = HandMadeTable(folder, COLUMNS, ("id",))
     written = rows()
@@ -78,6 +79,7 @@ def paged(folder, version="1.0", codec="zstd"):
         "compression": codec,
         "write_page_index": True,
         "write_batch_size": PAGE // 2,
+        "use_dictionary": dictionaries,
     }
     pq.write_table(
         whole, path, row_group_size=GROUP, data_page_size=4_000, dictionary_pagesize_limit=2_000,
@@ -160,6 +162,21 @@ def test_pages_of_a_read_of_many_rows_take_no_room_from_those_of_gets(tmp_path):
     assert cache.pages.bytes == kept
     table.get(keys[1])
     assert cache.pages.bytes > kept
+
+
+@pytest.mark.parametrize("dictionaries", [["few", "many"], ["many", "long"], False])
+def test_many_keys_have_the_rows_of_the_file_where_texts_are_read_by_pages(tmp_path, dictionaries):
+    """Texts and bytes without a dictionary are decoded by Arrow, the other columns value by value: in one result, in the order asked."""
+    made, path, written = paged(tmp_path, dictionaries=dictionaries)
+    made.delete({path: {301}}, vectors=True)
+    keys = [2 * (GROUP * group + 300 * number) + 2 for group in (2, 0, 1) for number in range(6)]
+    assert len(keys) > MOST_KEPT
+    expected = [None if key == 2 * 301 else written[key // 2] for key in keys]
+    for columns in (None, ["long"], ["bytes", "number", "id"], ["price", "many", "never", "long"]):
+        found = made.reader().multi_get(keys, columns).to_pylist()
+        assert [row.pop("_found") for row in found] == [row is not None for row in expected]
+        for row, one in zip(found, expected, strict=True):
+            assert row == {name: None if one is None else one[name] for name in columns or COLUMNS}
 
 
 def test_the_oldest_pages_leave_the_memory():
