@@ -144,6 +144,12 @@ class ConfigError(CdcError):
     code = "config_error"
 
 
+class LakeMissing(ConfigError):
+    """The catalog of the lake does not exist yet: nothing was merged."""
+
+    code = "lake_missing"
+
+
 class SourceError(CdcError):
     """The MySQL or MariaDB server cannot fulfil a request."""
 

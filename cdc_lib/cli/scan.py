@@ -22,6 +22,13 @@ def scan(
         typer.Option("--key-from", help="The first key, or its first parts; a JSON list for several columns."),
     ] = "",
     upper: Annotated[str, typer.Option("--key-to", help="The last key, or the first parts of the last keys.")] = "",
+    prefix: Annotated[
+        str,
+        typer.Option(
+            "--key-prefix",
+            help="Instead of both: the first parts of the keys. A text, or the last text of a JSON list, is what the part begins with.",
+        ),
+    ] = "",
     where: Annotated[
         str, typer.Option("--where", metavar="CONDITION", help="Only rows that meet a condition in DuckDB's SQL.")
     ] = "",
@@ -45,6 +52,7 @@ def scan(
 
     Example:
         cdc scan shop shop.orders --key-from 500 --key-to 599
+        cdc scan shop shop.customers --key-prefix DE-
         cdc scan shop shop.orders --reverse --limit 10
         cdc scan shop shop.orders --where "state = 'sent'"
         cdc scan shop shop.orders --format csv > orders.csv
@@ -55,13 +63,14 @@ def scan(
     with lake_reader("read.lake").Lake.open(config, store=store) as lake:
         reader = lake.table(table_name, cut=cut_at(config, as_of), fresh=fresh)
         parse = lake_reader("read.key_text").parse_key
-        start, stop = (parse(reader.schema, reader.key, text) if text else None for text in (lower, upper))
+        start, stop, first = (
+            parse(reader.schema, reader.key, text) if text else None for text in (lower, upper, prefix)
+        )
         names, most = chosen(reader, columns, every_column=every_column), limit_of(limit, form)
+        options = {"prefix": first, "include_stop": True, "limit": most, "reverse": reverse, "deleted": deleted}
         if where:
             scan_where = lake_reader("read.where").scan_where
-            rows = scan_where(
-                reader, where, start, stop, names, include_stop=True, limit=most, reverse=reverse, deleted=deleted
-            )
+            rows = scan_where(reader, where, start, stop, names, **options)
         else:
-            rows = reader.scan(start, stop, names, include_stop=True, limit=most, reverse=reverse, deleted=deleted)
+            rows = reader.scan(start, stop, names, **options)
         print_rows(rows, form)

@@ -15,7 +15,7 @@ from cdc_lib.cli.context import checked_duration, config_of
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import Loaded
 from cdc_lib.config.base import duration
-from cdc_lib.errors import ConfigError, StoreError, StoreUnavailable
+from cdc_lib.errors import ConfigError, LakeMissing, StoreError, StoreUnavailable
 from cdc_lib.model.verify import Report
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
@@ -61,6 +61,8 @@ def _in_this_process(pipeline: Pipeline, tables: Sequence[str], durations: dict[
     run = importlib.import_module("cdc_lib.verify.whole.run")
     try:
         lake = run.open_lake(config)
+    except LakeMissing:
+        raise  # Spark would find no table either.
     except (ConfigError, StoreError) as error:
         _say_needed(config.source, error.message)
         return None

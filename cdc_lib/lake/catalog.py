@@ -22,7 +22,7 @@ from sqlalchemy.exc import OperationalError
 
 from cdc_lib.config import LakeConfig, SourceConfig, StoreConfig, StoreKeys, store_keys_from_environment
 from cdc_lib.config.shape import targets_of
-from cdc_lib.errors import CdcError, ConfigError, StoreError, StoreUnavailable
+from cdc_lib.errors import CdcError, ConfigError, LakeMissing, StoreError, StoreUnavailable
 from cdc_lib.lake import file_io
 from cdc_lib.lake.s3_settings import takes_settings_of_store
 from cdc_lib.model.table_name import TableName
@@ -135,7 +135,8 @@ def open_catalog(config: SourceConfig, keys: StoreKeys | None = None) -> Catalog
         keys: of the store's S3 account; those of the environment without.
 
     Raises:
-        ConfigError: there is no lake yet, or its type cannot be read without Spark.
+        LakeMissing: there is no lake yet.
+        ConfigError: its type cannot be read without Spark.
     """
     return load_catalog(config.lake.catalog, **catalog_properties(config, keys))
 
@@ -162,7 +163,8 @@ def sqlalchemy_url(jdbc: str) -> str:
     """Return the SQLAlchemy URL of a JDBC URL.
 
     Raises:
-        ConfigError: the file of a SQLite catalog does not exist, or the URL is not a JDBC URL.
+        LakeMissing: the file of a SQLite catalog does not exist.
+        ConfigError: the URL is not a JDBC URL.
     """
     if not jdbc.startswith("jdbc:"):
         raise ConfigError("lake.uri of a jdbc catalog begins with jdbc:", hint="For example jdbc:sqlite:/data/cat.db")
@@ -172,7 +174,7 @@ def sqlalchemy_url(jdbc: str) -> str:
     file = Path(unquote(address.removeprefix("sqlite:").removeprefix("file:").partition("?")[0]))
     if not file.is_file():
         # SQLite would create an empty one.
-        raise ConfigError(f"there is no lake yet: {file} is not there", hint="The first merge makes it.")
+        raise LakeMissing(f"there is no lake yet: {file} is not there", hint="The first merge makes it.")
     return f"sqlite:///{file.absolute()}"
 
 

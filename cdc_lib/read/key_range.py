@@ -42,6 +42,23 @@ class ScanRange:
         """
         return cls(_end(columns, start), _end(columns, stop), include_stop)
 
+    @classmethod
+    def of_prefix(cls, columns: KeyColumns, prefix: Any) -> ScanRange:
+        """Return the range of the keys with these first parts; where the last part is a text or bytes, it is what that part begins with.
+
+        Raises:
+            ConfigError: as in :meth:`parse`.
+        """
+        start = _end(columns, prefix)
+        if start is None:
+            return cls()
+        *parts, (rank, last) = start
+        if not isinstance(last, bytes):
+            return cls(start, start, include_stop=True)
+        if not (held := last.rstrip(b"\xff")):  # nothing is greater than all that begins with it
+            return cls(start, tuple(parts) or None, include_stop=True)
+        return cls(start, (*parts, (rank, held[:-1] + bytes((held[-1] + 1,)))))
+
     def may_have(self, bounds: Sequence[Bound]) -> bool:
         """Whether a file or row group with these bounds may have a row of the range."""
         if self.start is not None and greatest_point(bounds)[: len(self.start)] < self.start:

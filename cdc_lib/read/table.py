@@ -242,6 +242,7 @@ class TableReader:
         stop: Any = None,
         columns: Iterable[str] | None = None,
         *,
+        prefix: Any = None,
         include_stop: bool = False,
         limit: int | None = None,
         reverse: bool = False,
@@ -257,18 +258,28 @@ class TableReader:
             start: the first key, or the first parts of one; None for the beginning. Also with ``reverse``, it is the least key.
             stop: the key after the last one, or the first parts of one; None for the end.
             columns: names of the columns; None for all.
+            prefix: instead of ``start`` and ``stop``: the first parts of the keys. If the last one of them is a text or bytes, it is what
+                that part begins with.
             include_stop: whether rows with the key ``stop``, or a key that begins with it, are read too.
             limit: how many rows at most.
             reverse: whether the greatest key comes first.
             deleted: as in :meth:`get`.
 
         Raises:
-            ConfigError: the table has no key; a key or a column is not one of the table.
+            ConfigError: the table has no key; a key or a column is not one of the table; a prefix beside ``start`` or ``stop``.
             StoreError: a file cannot be read; also raised while the rows are read.
         """
         snapshot = self._snapshot
         chosen = snapshot.columns.choose(columns)
-        within = ScanRange.parse(snapshot.key, start, stop, include_stop=include_stop)
+        if prefix is not None and (start is not None or stop is not None):
+            raise ConfigError(
+                "a scan has a prefix, and a start or a stop", hint="Give one or the other.", table=snapshot.name
+            )
+        within = (
+            ScanRange.parse(snapshot.key, start, stop, include_stop=include_stop)
+            if prefix is None
+            else ScanRange.of_prefix(snapshot.key, prefix)
+        )
         order = snapshot.columns.choose(ORDER) if snapshot.mode == "append" else ()
         everything = _everything(snapshot, deleted)
         scan = Scan(snapshot, within, chosen, order, reverse=reverse, everything=everything)

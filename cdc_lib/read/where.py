@@ -37,7 +37,7 @@ def scan_where(
         stop: as there.
         columns: names of the columns; None for all. The condition may name others.
         limit: how many rows at most.
-        options: ``include_stop``, ``reverse`` and ``deleted``, as in :meth:`TableReader.scan`.
+        options: ``prefix``, ``include_stop``, ``reverse`` and ``deleted``, as in :meth:`TableReader.scan`.
 
     Raises:
         ConfigError: the condition cannot be used; or as in :meth:`TableReader.scan`.

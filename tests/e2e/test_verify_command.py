@@ -82,11 +82,14 @@ def test_an_error_is_printed_once_with_warnings_of_spark_before_it(cdc, mariadb_
     """The source file's log settings win."""
     mariadb_server.execute(f"CREATE TABLE {mariadb_database}.a (id INT PRIMARY KEY, v VARCHAR(9))")
     assert cdc("step", "plan", "shop").returncode == 0  # makes the cursors
-    wrong = cdc("verify", "shop", "no.such")
+    early = cdc("verify", "shop", "no.such")
+    missing = f"error: there is no lake yet: {tmp_path}/catalog.db is not there\n  The first merge makes it.\n"
+    assert (early.returncode, early.stdout, early.stderr) == (2, "", missing)
+    wrong = cdc("verify", "shop", "no.such", "--spark")
     error = "error: no captured table is named no.such\n  cdc doctor counts them.\n"
     assert (wrong.returncode, wrong.stdout, wrong.stderr) == (2, "", error)
 
-    warned = cdc("verify", "shop", "no.such", conf={"spark.cache.class": "old"})
+    warned = cdc("verify", "shop", "no.such", "--spark", conf={"spark.cache.class": "old"})
     assert re.search(r"WARN SparkConf: .*spark.cache.class", warned.stderr)
     assert warned.stderr.endswith(error)
 
@@ -96,4 +99,4 @@ def test_an_error_is_printed_once_with_warnings_of_spark_before_it(cdc, mariadb_
         "spark.cache.class": "old",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={theirs.as_uri()}",
     }
-    assert re.search(r"THEIRS: .*spark.cache.class", cdc("verify", "shop", "no.such", conf=conf).stderr)
+    assert re.search(r"THEIRS: .*spark.cache.class", cdc("verify", "shop", "no.such", "--spark", conf=conf).stderr)

@@ -140,6 +140,18 @@ def check(data, history, reader):
             rows = reader.scan(start, stop, include_stop=include, reverse=reverse, limit=limit, deleted=deleted)
             expected = [model[key] for key in (inside[::-1] if reverse else inside)]
             assert rows.read_all().to_pylist() == expected[:limit]
+        prefix = data.draw(history.keys)[: data.draw(st.integers(1, len(history.names)))]
+        if isinstance(prefix[-1], str | bytes):
+            prefix = (*prefix[:-1], prefix[-1][: data.draw(st.integers(0, 2))])
+        rows = reader.scan(prefix=prefix, deleted=deleted).read_all().to_pylist()
+        assert rows == [model[key] for key in keys if begins_with(key, prefix)]
+
+
+def begins_with(key, prefix):
+    *parts, last = prefix
+    part = key[len(parts)]
+    same = part is not None and part.startswith(last) if isinstance(last, str | bytes) else part == last
+    return key[: len(parts)] == tuple(parts) and same
 
 
 def is_inside(key, start, stop, *, include):

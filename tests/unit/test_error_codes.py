@@ -70,6 +70,7 @@ CODES = frozenset(
         "cursor_missing",
         "consumer_held",
         "batch_not_durable",
+        "lake_missing",
     ]
 )
 """What stored documents hold. A code may be added; none may be changed or taken away."""

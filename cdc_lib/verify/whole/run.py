@@ -41,7 +41,8 @@ def open_lake(config: SourceConfig) -> LakeRows:
     """Open the catalog of a source; close it.
 
     Raises:
-        ConfigError: there is no lake yet, or its catalog cannot be read without Spark.
+        LakeMissing: there is no lake yet.
+        ConfigError: its catalog cannot be read without Spark.
         StoreError: the catalog cannot be opened.
     """
     with translate_errors(config.source):

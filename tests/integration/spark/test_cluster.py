@@ -242,7 +242,7 @@ def test_executors_trust_the_authority_of_the_store_and_without_it_doctor_names_
             return done.stdout
 
         cdc("run shop")
-        assert '"clean": true' in cdc("verify shop --json")
+        assert '"clean": true' in cdc("verify shop --spark --json")
         # Java uses the last value: executors look for a trust store that they do not have.
         without = {"spark.executor.extraJavaOptions": "-Djavax.net.ssl.trustStore=missing.p12"}
         text = cdc("doctor shop --spark --json", 1, **without)

@@ -80,7 +80,7 @@ class Source:
 
     def verified(self) -> dict[str, Any]:
         """Compare, and return the report; what the job prints comes before it."""
-        text = self.cdc("verify shop --json")
+        text = self.cdc("verify shop --spark --json")
         report: dict[str, Any] = json.loads(text[text.index("\n{") :])
         return report
 

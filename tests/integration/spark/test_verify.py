@@ -311,7 +311,11 @@ def test_a_command_starts_spark_only_for_what_needs_it(mysql_server, mysql_datab
     assert shop.rows("orders") == shop.source_rows("orders")
     shop.cdc("cdc verify shop shop.orders --spark")
     assert jobs == [("verify", "--repair", "--", orders), ("verify", "--", orders)]
-    unread = {**shop.settings["lake"], "uri": "jdbc:sqlite:/nowhere/catalog.db"}
-    shop.write(lake=unread)
-    assert "the lake is read with Spark: there is no lake yet" in shop.cdc("cdc verify shop shop.orders")
-    assert len(jobs) == 3
+    plain = {"catalog": "plain", "type": "hadoop", "warehouse": f"file://{tmp_path}/plain"}
+    shop.write(lake=plain)
+    said = shop.cdc("cdc verify shop shop.orders", 1)
+    assert "the lake is read with Spark: a lake of type hadoop cannot be read without Spark" in said
+    assert jobs.pop() == ("verify", "--", orders)
+    shop.write(lake={**plain, "type": "jdbc", "uri": "jdbc:sqlite:/nowhere/catalog.db"})
+    assert "error: there is no lake yet" in shop.cdc("cdc verify shop shop.orders", 2)
+    assert len(jobs) == 2

@@ -53,6 +53,9 @@ def test_a_range_is_shown_in_key_order(cdc, orders):
     assert keys() == [("at", 5), ("de", 1), ("de", 2)]
     assert keys("--reverse", "--limit", 2) == [("de", 2), ("de", 1)]
     assert keys("--key-from", "de") == keys("--key-from", '["de", 1]', "--key-to", "de") == [("de", 1), ("de", 2)]
+    assert keys("--key-prefix", "d") == keys("--key-prefix", "de") == [("de", 1), ("de", 2)]
+    assert keys("--key-prefix", '["de", 2]') == keys("--key-prefix", "d", "--where", "id > 1") == [("de", 2)]
+    assert cdc("scan", "shop", "shop.orders", "--key-prefix", "d", "--key-from", "a").exit_code == 2
     assert keys("--where", "name <> 'a' AND id < 5") == [("de", 2)]
     assert keys("--where", "id > 1", "--limit", 1, "--reverse") == [("de", 2)]
     assert cdc("scan", "shop", "shop.orders", "--where", "price > 1").exit_code == 2
