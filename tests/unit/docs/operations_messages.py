@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 FOLLOWED_ELSEWHERE = {
+    "there is no lake yet: …": (
+        "tests/e2e/test_verify_command.py"
+        "::test_a_run_prints_its_own_lines_and_drift_is_an_exit_status_a_report_and_a_line_of_the_status"
+    ),
     "the key file of the connection … cannot be read": "tests/integration/airflow/test_connection_hooks.py::test_a_connection_without_the_key_of_a_service_account_says_what_it_lacks",
     "the connection to … broke: …": "tests/integration/mysql/test_ssh_tunnel.py::test_a_bastion_that_dies_is_named_and_a_retry_works",
     "… answers, and does not reach the server: …": "tests/integration/mysql/test_ssh_tunnel.py::test_another_server_takes_over_only_if_the_bastion_says_that_the_first_is_away",
