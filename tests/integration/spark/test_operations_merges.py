@@ -189,7 +189,7 @@ def name_that_is_no_folder(shop):
     settings = {**shop.settings, "tables": [f"{shop.database}.second"]}
     for name in ("modes", "filters", "reselect"):
         del settings[name]
-    lake = {"catalog": "plain", "type": "hadoop", "warehouse": f"file://{shop.folder}/plain"}
+    lake = {"catalog": f"plain_{shop.database}", "type": "hadoop", "warehouse": f"file://{shop.folder}/plain"}
     shop.fourth = {**settings, "lake": lake}
     shop.write_as(
         "fourth", {**shop.fourth, "routes": [{"tables": f"{shop.database}.second", "into": "{database}.a b"}]}
