@@ -23,7 +23,10 @@ from tests.harness.servers import MariaDbServer, MySqlServer
 
 PARTS = ("merges", "reads", "many", "start", "server", "sources", "executors", "end-to-end")
 _METHODS = {
-    "merges": {"runs": "1 each way", "warm_up": "Spark is started, and not counted; its code is not warm"},
+    "merges": {
+        "runs": "1 each way in a Java process of its own; 3 of each warm one, in turns, their median counts",
+        "warm_up": "Spark is started, and not counted; its code is warm only where the row says so, after one merge each way",
+    },
     "reads": {"runs": f"{SCANS} readings, the fastest counts; 1 of all others", "warm_up": "none beside the readings"},
     "many": {"runs": "1", "warm_up": "none; Spark's start is counted. The first merge makes the tables"},
     "start": {

@@ -7,15 +7,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 from tests.bench.capacity import MORE
-from tests.bench.lake.once import WAYS
-from tests.bench.report import Figure
+from tests.bench.lake.once import PAIR, WAYS
+from tests.bench.report import Figure, spread
 from tests.bench.usage import ROOT, CommandFailed
 
 CHANGES = 100_000
 FASTER = 2.0
 """Least speed as a multiple of MERGE INTO's."""
+WARM = {"uniform": 0.5, "recent": 0.4}
+"""Most wall time and CPU of a merge as a part of MERGE INTO's, both in one Java process whose code is warm."""
 GROWTH = 1.5
 """Most time for the larger table, as a multiple of that for the smaller one, with mostly recent rows changed."""
 
@@ -51,6 +54,7 @@ def merges(folder: Path, sizes: list[int], changes: int = CHANGES) -> Iterator[F
                 yield Figure(f"{name}: CPU", result["cpu"], "s")
                 yield Figure(f"{name}: read", result["read_mb"], "MB")
                 yield Figure(f"{name}: peak memory of Java", result["peak_mib"], "MiB")
+            yield from _warm(lake, rows, keys, changes)
     small, large = sizes[0], sizes[-1]
     for keys in ("uniform", "recent"):
         many = (f"--keys={keys}", f"--changes={MORE * changes}")
@@ -66,14 +70,35 @@ def merges(folder: Path, sizes: list[int], changes: int = CHANGES) -> Iterator[F
         )
 
 
+def _warm(lake: Path, rows: int, keys: str, changes: int) -> Iterator[Figure]:
+    """Merge the same changes in turn by the merge job and by MERGE INTO, in one Java process that did both before."""
+    output = _output("pairs", lake, rows, f"--keys={keys}", f"--changes={changes}", "--memory=3g")
+    costs = [json.loads(line) for line in output.splitlines() if line.startswith('{"way"')]
+    if len({cost["check"] for cost in costs}) != 1:
+        raise CommandFailed(f"the ways left different rows: {costs}")
+    for what, label in (("wall", "wall"), ("cpu", "CPU")):
+        peers, goal = [cost[what] for cost in costs if cost["way"] == "merge-into"], WARM[keys]
+        for way in PAIR:
+            taken = [cost[what] for cost in costs if cost["way"] == way]
+            ratio, ours = round(median(taken) / median(peers), 2), way == "ours"
+            yield Figure(
+                f"{rows:,} rows, {keys} keys, warm, {way}: {label}", round(median(taken), 3), "s", "merge-into", ratio,
+                goal if ours else None, ratio <= goal if ours else None, spread(taken),
+            )  # fmt: skip
+
+
 def once(way: str, folder: Path, rows: int, *more: str) -> str:
     """Run one way of :mod:`tests.bench.lake.once` in a process of its own, and return the last line of its output.
 
     Raises:
         CommandFailed: it failed.
     """
+    return _output(way, folder, rows, *more).rpartition("\n")[2]
+
+
+def _output(way: str, folder: Path, rows: int, *more: str) -> str:
     command = [sys.executable, "-m", "tests.bench.lake.once", way, str(folder), f"--rows={rows}", *more]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
         raise CommandFailed(f"{' '.join(command)}: {done.stderr[-3000:]}")
-    return done.stdout.rstrip().rpartition("\n")[2]
+    return done.stdout.rstrip()
