@@ -52,6 +52,7 @@ def scan(
 
     Example:
         cdc scan shop shop.orders --key-from 500 --key-to 599
+        cdc scan shop shop.lines --key-prefix 5000
         cdc scan shop shop.customers --key-prefix DE-
         cdc scan shop shop.orders --reverse --limit 10
         cdc scan shop shop.orders --where "state = 'sent'"

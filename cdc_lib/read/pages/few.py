@@ -1,6 +1,6 @@
 """Few rows of a Parquet file, of which only the asked values are decoded.
 
-Arrow decodes all values of a page, and prepares the decompression of each page anew: for one value of each of many pages that takes
+Arrow decodes all values of a page, and prepares the decompression for each page again: for one value of each of many pages that takes
 most of the time. Here the pages of a read are decompressed in one call, and single values are read from them.
 
 A read of many keys has ten thousand pages. So there are few objects for each of them, which Python's garbage collector would visit.

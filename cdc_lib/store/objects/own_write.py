@@ -1,4 +1,4 @@
-"""Conditional writes whose answers may be lost: whether one was done is told by the object that is stored."""
+"""Conditional writes whose answers may be lost: the stored object shows whether one was done."""
 
 from __future__ import annotations
 
