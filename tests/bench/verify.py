@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
 import time
+from datetime import datetime
 from pathlib import Path
 
 from tests.bench.lake.end_to_end import PASSWORD, source_file
@@ -39,25 +41,35 @@ def main() -> int:
             cdc = source_file(Path(folder), server, f"{DATABASE}.mixed", start="snapshot")
             env = {PASSWORD: server.cdc_password}
             taken, _ = measure([*cdc, "run", "bench"], env)
-            scans, runs = [], []
+            scans, runs, compared = [], [], []
             for _ in range(options.rounds):  # one after the other, so that other work on the machine meets both
                 scans.append(_scan(server))
-                runs.append(measure([*cdc, "verify", "bench"], env)[0])
+                used, printed = measure([*cdc, "verify", "bench", "--json"], env)
+                runs.append(used)
+                compared.append(_compared(printed))
         version = f"{server.flavor} {server.version}"
     scan, used = min(scans), min(runs, key=lambda one: one.wall)
-    ratio = round(used.wall / scan, 2)
+    ratio = round(min(compared) / scan, 2)
     name = f"{options.rows:,} rows"
     figures = [
         Figure(f"{name}: the source's own scan for a checksum", round(scan, 2), "s", spread=spread(scans, 2)),
         Figure(
-            f"{name}: cdc verify, the start of Python counted in",
-            used.wall,
+            f"{name}: cdc verify, its comparison",
+            round(min(compared), 2),
             "s",
             "the scan",
             ratio,
             GOAL,
             ratio <= GOAL,
-            spread([one.wall for one in runs], 2),
+            spread(compared, 2),
+        ),
+        Figure(
+            f"{name}: cdc verify, the start of Python counted in",
+            used.wall,
+            "s",
+            "the scan",
+            round(used.wall / scan, 2),
+            spread=spread([one.wall for one in runs], 2),
         ),
         Figure(f"{name}: cdc verify, its CPU without the server's", used.cpu, "s"),
         Figure(f"{name}: cdc verify, peak memory", used.peak_mib, "MiB"),
@@ -70,10 +82,16 @@ def main() -> int:
     about = {
         "load_before": load,
         "runs": f"{options.rounds} of the scan and of cdc verify in turns, the fastest counts; 1 of cdc run",
-        "warm_up": "none; the start of Python is counted",
+        "warm_up": "none; the start of Python is counted where the row says so",
     }
     save(figures, version, about, options.output)
     return 0
+
+
+def _compared(report: str) -> float:
+    """Return the seconds between the start and the end of a comparison, from its JSON: without imports and the opening of the lake."""
+    times = json.loads(report[report.index("{") :])
+    return (datetime.fromisoformat(times["ended_at"]) - datetime.fromisoformat(times["started_at"])).total_seconds()
 
 
 def _scan(server: SqlServer) -> float:
