@@ -160,7 +160,8 @@ class WindowBatches:
         self, reading: _WindowReading, histories: Histories, history: WindowHistory, sinks: WindowSinks
     ) -> WindowSummary:
         config, facts, origin = self.config, histories.facts, self.origin
-        omittable = origin.omittable if facts.identity.flavor == "mariadb" else nothing_omittable
+        is_mariadb = facts.identity.flavor == "mariadb"
+        omittable = partial(origin.omittable, facts.version) if is_mariadb else nothing_omittable
         naming = Naming(
             fold=facts.folds_names,
             swaps=config.tables.online_schema_change,

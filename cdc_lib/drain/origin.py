@@ -30,6 +30,9 @@ from cdc_lib.plan.file_ends import check_ends, check_gtids
 from cdc_lib.ports import BinlogStream, ObjectStore
 from cdc_lib.store.raw_archive import ArchivedStream
 
+STORED_ARE_LOGGED = (11, 4, 5)
+"""The newest MariaDB that is known to log stored generated columns with MINIMAL and NOBLOB; 11.8.6 is known not to."""
+
 VARIABLES = ("binlog_checksum", "binlog_row_metadata", "lower_case_table_names")
 """Global variables on which the decoding of a window depends."""
 
@@ -49,7 +52,7 @@ class Origin(Protocol):
         """Return how the lake keeps a table."""
         ...
 
-    def omittable(self, database: str, table: str) -> frozenset[str]:
+    def omittable(self, version: tuple[int, ...], database: str, table: str) -> frozenset[str]:
         """Return the columns whose changes an after image may omit."""
         ...
 
@@ -157,14 +160,21 @@ class ServerOrigin:
         name = TableName(database, table)
         return "fixed" if indistinct(self.config.source, name, self._shared(name)) else "rows"
 
-    def omittable(self, database: str, table: str) -> frozenset[str]:
+    def omittable(self, version: tuple[int, ...], database: str, table: str) -> frozenset[str]:
         """Return the columns whose changes an after image may omit.
 
-        With MINIMAL, MariaDB logs a virtual column only if an index needs it, MySQL whenever it changed.
+        With MINIMAL, MariaDB logs a virtual column only if an index needs it, MySQL whenever it changed. Newer versions of MariaDB
+        do not log stored generated columns either.
+
+        Args:
+            version: of the server.
+            database: name of the database.
+            table: name of the table.
         """
         name = TableName(database, table)
         if name not in self.answers.omittable:
-            self.answers.omittable[name] = sorted(self._asked().virtual_columns(database, table))
+            stored = version > STORED_ARE_LOGGED
+            self.answers.omittable[name] = sorted(self._asked().generated_columns(database, table, stored=stored))
         return frozenset(self.answers.omittable[name])
 
     def comments(self, tables: Iterable[tuple[str, str]]) -> tuple[TableComments, ...]:
@@ -217,7 +227,7 @@ class ArchivedOrigin:
         """Return how the lake kept the table then; an unknown table counts as readable."""
         return cast("Kept", self.known.kept.get(TableName(database, table), "rows"))
 
-    def omittable(self, database: str, table: str) -> frozenset[str]:
+    def omittable(self, version: tuple[int, ...], database: str, table: str) -> frozenset[str]:  # noqa: ARG002 - no server
         """Return the columns that the server named then."""
         return frozenset(self.known.omittable_columns.get(TableName(database, table), ()))
 

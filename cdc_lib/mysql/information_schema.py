@@ -167,12 +167,12 @@ class InformationSchema:
                 return ()
             raise translated(error, self._connection, TableName(database, table)) from error
 
-    def virtual_columns(self, database: str, table: str) -> frozenset[str]:
-        """Return the names of a table's virtual generated columns."""
+    def generated_columns(self, database: str, table: str, *, stored: bool) -> frozenset[str]:
+        """Return the names of a table's virtual columns in MariaDB, and with ``stored`` those of its stored generated ones."""
         rows = self._rows(
             "SELECT COLUMN_NAME FROM information_schema.COLUMNS "
             "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND EXTRA LIKE %s",
-            (database, table, "%VIRTUAL GENERATED%"),
+            (database, table, "%GENERATED%" if stored else "%VIRTUAL GENERATED%"),
             TableName(database, table),
         )
         return frozenset(str(name) for (name,) in rows)

@@ -230,6 +230,7 @@ def test_a_start_by_gtid_that_the_server_never_had_or_purged_is_reported(doctor,
         assert says in found
 
 
+@pytest.mark.needs("the C library of the tests")
 @pytest.mark.skipif(not can_be_wrong(), reason="there is no C compiler")
 def test_the_clock_of_a_standby_is_compared_as_well(doctor, server):
     """After a failover, times are by its clock; a standby that cannot be reached is a warning."""

@@ -140,6 +140,7 @@ def test_texts_and_labels_of_every_character_set_equal_select(texts):
         assert {row["id"]: {name: row[name] for name in names} for row in rows} == shown
 
 
+@pytest.mark.needs("collations with names for each character set")
 def test_texts_of_every_collation_are_read(any_server, database, tmp_path):
     """The binlog names character sets by the numbers of collations, of which there are more than one byte holds."""
     capture = Capture(any_server, database, tmp_path)

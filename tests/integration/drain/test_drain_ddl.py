@@ -178,6 +178,7 @@ def test_rows_that_are_changed_by_a_statement_with_settings_of_its_own_stop_the_
         mariadb.pipeline.drain(window)
 
 
+@pytest.mark.needs("ALTER logged in two parts")
 def test_an_alter_that_is_logged_in_two_parts_counts_once_and_not_when_it_fails(mariadb):
     """binlog_alter_two_phase: the statement is at its start and at its end; rows in between have the old columns."""
     with mariadb.server.connect(database=mariadb.database) as session, session.cursor() as sql:

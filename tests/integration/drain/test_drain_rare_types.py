@@ -10,8 +10,9 @@ from decimal import Decimal
 import pytest
 
 from cdc_lib.errors import UnsupportedServer, UnsupportedValue
+from cdc_lib.model.manifest import ABSENT
 from tests.harness.capture import Capture, row_metadata
-from tests.harness.features import has
+from tests.harness.servers.versions import chosen
 
 
 @pytest.fixture
@@ -34,7 +35,11 @@ def both(capture, statements, table="a"):
     drained = {row["id"]: own(row) for row in capture.rows(manifest, table) if row["_op"] != "d"}
     read = {row["id"]: own(row) for chunk in chunks for row in capture.rows(chunk, table)}
     assert manifest.schemas.keys() == chunks[0].schemas.keys()
-    assert [t.schema for t in capture.tables(manifest, table)] == [t.schema for t in capture.tables(chunks[0], table)]
+    partial = [one for one in capture.tables(manifest, table) if ABSENT in one.schema.names]
+    whole = [one.schema for one in capture.tables(manifest, table) if ABSENT not in one.schema.names]
+    assert whole == [one.schema for one in capture.tables(chunks[0], table)]
+    # MariaDB 11.8 leaves hidden columns out of some images; of those that SELECT shows, none is missing.
+    assert {mark for one in partial for text in one[ABSENT].to_pylist() for mark in text} <= {"+"}
     return drained, read
 
 
@@ -308,7 +313,8 @@ def test_members_years_bits_and_floats_at_their_edges(capture):
             k: (str(r["f"]), str(r["d"])) for k, r in wanted.items()
         }
     assert wanted[0]["e"] == ""
-    assert str(wanted[0]["d"]) == ("-0.0" if has(capture.server, "negative zeros") else "0.0")
+    if chosen(capture.server.flavor) is None:  # other versions make -0e0 a 0
+        assert str(wanted[0]["d"]) == "-0.0"
 
 
 SIGNS = [
