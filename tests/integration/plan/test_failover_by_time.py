@@ -75,7 +75,6 @@ def test_changes_during_a_statement_that_outlasts_the_fallback_are_read_after_a_
         assert ("GTIDs" in switch.why) == pair.has_gtids
 
 
-@pytest.mark.needs("the C library of the tests")
 @pytest.mark.skipif(not can_be_wrong(), reason="there is no C compiler")
 @pytest.mark.parametrize("skew", [-300, 300])
 def test_a_standby_whose_clock_is_minutes_off_takes_over_and_nothing_is_missing(skew, tmp_path):
@@ -96,6 +95,7 @@ def test_a_standby_whose_clock_is_minutes_off_takes_over_and_nothing_is_missing(
         assert "by the clock of server 1" in switch.why
 
 
+@pytest.mark.needs("the C library of the tests")
 @pytest.mark.skipif(not can_be_wrong(), reason="there is no C compiler")
 @pytest.mark.parametrize("skew", [-300, 300])
 @pytest.mark.parametrize("kind", KINDS)
