@@ -103,17 +103,16 @@ def test_an_insert_that_lacks_a_default_stops_the_table_unless_a_later_change_gi
         one_round(capture, lake)
 
 
-def test_generated_columns_whose_changes_the_image_omits_are_those_of_the_source(capture, lake):
-    """MariaDB omits virtual ones, and 11.8 stored ones too; the lake does not keep the values of the row before."""
-    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, n INT, v INT AS (n + 1) VIRTUAL, s INT AS (n + 2) STORED)")
+@pytest.mark.parametrize("kind", ["VIRTUAL", "STORED"])
+def test_a_generated_column_whose_changes_the_image_omits_is_that_of_the_source(capture, lake, kind):
+    """MariaDB omits virtual ones, and 11.8 stored ones too; the lake does not keep the value of the row before."""
+    capture.execute(f"CREATE TABLE r (id INT PRIMARY KEY, n INT, g INT AS (n + 1) {kind})")
     capture.execute("INSERT INTO r (id, n) VALUES (1, 1), (2, 2)")
     lake.origin = capture.pipeline.reselector
     one_round(capture, lake)
     in_session(capture, "SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE r SET n = 8 WHERE id = 1")
     one_round(capture, lake)
-    shown = [tuple(row) for row in capture.server.execute("SELECT * FROM r ORDER BY id", database=capture.database)]
-    assert shown == [(1, 8, 9, 10), (2, 2, 3, 4)]
-    assert sorted(map(tuple, lake.rows(f"{capture.database}.r", "id", "n", "v", "s"))) == shown
+    assert sorted(map(tuple, lake.rows(f"{capture.database}.r", "id", "n", "g"))) == [(1, 8, 9), (2, 2, 3)]
 
 
 def test_an_insert_whose_key_is_a_default_stops_the_table(capture, lake):
