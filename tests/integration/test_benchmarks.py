@@ -84,7 +84,7 @@ SLOW = [
     ),
     Smoke(
         "lake",
-        ("merges", "--rows", "1000", "2000", "--changes", "100"),
+        ("merges", "--rows", "2000", "4000", "--changes", "100"),
         ("uniform keys, ours: wall", "recent keys, merge-into: wall", "recent keys, rewrite: wall", "recent keys, warm, ours: CPU", "uniform keys, ours with 1,000 changes: CPU"),
         frozenset({"merge-into"}),
         "lake-merges.json",
