@@ -27,11 +27,13 @@ SINCE: dict[str, dict[str, tuple[int, ...]]] = {
     "UUID and INET4 columns": {"mysql": NEVER, "mariadb": (10, 10)},
     "the C library of the tests": {"mariadb": (10, 11)},
     "row images without duplicates": {"mysql": NEVER, "mariadb": (11, 4)},
+    "row images without generated columns": {"mysql": NEVER, "mariadb": (11, 8)},
     "timestamps after 2038": {"mysql": NEVER, "mariadb": (11, 5)},
 }
 """The first version that has each feature, for flavors with versions that lack it. Source: the release notes.
 
-One is from trying the versions of this file only: expressions as defaults (8.0.15 refuses them, 9.7 does not).
+Two are from trying the versions of this file only: expressions as defaults (8.0.15 refuses them, 9.7 does not), and row images without
+generated columns (11.8 leaves out stored and hidden ones, 11.4 does not).
 MariaDB 10.5 runs with Debian 11's C library, which is older than the one that the tests compile a library with."""
 
 
