@@ -64,6 +64,7 @@ class Branch:
     Attributes:
         made: snapshots of the job's statements, oldest first.
         rows: number of rows at the head; None if Iceberg's summaries do not show it.
+        beside: other branches of the job with the same parent. Their rows are published with this branch's.
     """
 
     name: str
@@ -73,6 +74,27 @@ class Branch:
     of: str
     made: list[int] = field(default_factory=list)
     rows: int | None = None
+    beside: list[Branch] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of this branch and of those beside it."""
+        return [self.name, *(other.name for other in self.beside)]
+
+    def join(self, table: Any) -> None:
+        """Take over what was appended on the branches beside this one.
+
+        Args:
+            table: Iceberg's Java object, loaded after all statements.
+        """
+        before = rows_of(table.snapshot(self.parent).summary())
+        for other in self.beside:
+            if self.rows is None or other.rows is None or before is None:
+                self.rows = None
+            else:
+                self.rows += other.rows - before
+            self.made += other.made
+        self.table = table
 
     def follow(self, table: Any, change: Rows) -> int | None:
         """Check the snapshot of the statement that was just executed.
@@ -183,7 +205,8 @@ def refuse_moved(table: Any, branch: Branch) -> None:
         MergeConflict: it has another snapshot.
     """
     _refuse_other(table, MAIN, branch.parent, branch.of)
-    _refuse_other(table, branch.name, branch.snapshot_id, branch.of)
+    for one in (branch, *branch.beside):
+        _refuse_other(table, one.name, one.snapshot_id, branch.of)
 
 
 def _refuse_other(table: Any, name: str, expected: int | None, of: str) -> None:
@@ -219,12 +242,15 @@ def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: 
     # Iceberg does not rebase a schema change on another commit, so all checks still hold at the commit.
     change.updateSchema().commit()
     net = None
-    if branch.parent is None or len(branch.made) <= 1:
+    if branch.parent is None or (len(branch.made) <= 1 and not branch.beside):
         change.manageSnapshots().fastForwardBranch(MAIN, branch.name).removeBranch(branch.name).commit()
     else:
         net = Net.of(table, branch.made)
         net.commit_to(change, branch.parent, properties, classes)
-        change.manageSnapshots().removeBranch(branch.name).commit()
+        removal = change.manageSnapshots()
+        for name in branch.names:
+            removal = removal.removeBranch(name)
+        removal.commit()
         expire(change, table, branch.made)
     published = change.table().currentSnapshot()
     rows = rows_of(published.summary())

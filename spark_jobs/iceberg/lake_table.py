@@ -3,7 +3,7 @@
 An upsert is two steps (`./dev bench lake merges` compares them with one MERGE INTO): a DELETE of the changed keys, then an append
 of the new rows. Few keys are named in the DELETE, many are broadcast to it. Where the table may have newer rows, or where files are
 written again, a MERGE that only deletes compares the broadcast key and order columns. Both steps go to a branch, which is
-published in one commit. A single step uses a branch too: Iceberg allows two concurrent appends to a table, and only the branch
+published in one commit; many new rows go to a second branch at the same time. A single step uses a branch too: Iceberg allows two concurrent appends to a table, and only the branch
 shows that another merge of the same batches, perhaps an abandoned one that still runs, came first.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -94,8 +95,11 @@ from spark_jobs.iceberg.soft_delete import mark_sql, marked
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.runtime.java_classes import java_classes
-from spark_jobs.runtime.session import set_for
+from spark_jobs.runtime.session import activate, set_for
 from spark_jobs.sql import belongs, full_name, point, struct
+
+BESIDE_ROWS = 20_000
+"""Fewest rows that are appended while the rows that they replace are deleted: a second branch is one commit more."""
 
 ROWS_PER_FILE = 250_000
 """Most rows of an append that become one file, sorted by key."""
@@ -397,24 +401,63 @@ class IcebergTable:
         if guard and replaces:
             rows = self._without_outdated(table, rows, keys)
         cuts = cuts_of(commit.supersedes) if keeps_deleted else []
+        new, count = (marked(rows, cuts), keys.rows) if keeps_deleted else (rows, keys.upserts)
         with self._branch(table) as branch:
-            for rule in () if table.empty or keeps_deleted else commit.supersedes:
-                self._delete(branch, _superseded(table, rule))
-            count = keys.rows if keeps_deleted else keys.upserts
-            deleted: int | None = 0
+            if replaces and not guard and count > BESIDE_ROWS and branch.rows is not None:
+                self._write_beside(table, new, keys, commit, branch, count)
+                return
+            deleted, emptied = self._replace(
+                table, keys if replaces else None, commit, branch, newest=not guard and count > 0
+            )
             appended: int | None = 0
-            if replaces:
-                # If rows are appended, their commit has the marker: Iceberg's deletes of whole files have none.
-                deleted = self._delete_keys(table, keys, branch, newest=not guard and count > 0)
-            emptied = branch.rows == 0
-            for cut in () if table.empty else cuts:
-                self._execute(branch, mark_sql(full_name(self._name, branch.name), cut), SAME_ROWS)
-            self._fill(table, commit.fills, branch)
             if count or not replaces:
-                new = marked(rows, cuts) if keeps_deleted else rows
                 appended = self._add(table, new, branch, count, may_be_fewer=guard and replaces)
             if replaces and not (appended == count and (emptied or settled(keys, deleted))):
                 self._count_keys(table, keys, branch, count, guard=guard)
+
+    def _write_beside(
+        self, table: LakeTable, new: DataFrame, keys: KeyRange, commit: TableCommit, branch: Branch, count: int
+    ) -> None:
+        """Append many rows on a branch of their own, while the rows that they replace are deleted on the given one.
+
+        Each of both leaves cores idle: a few tasks write large files, and the driver plans and commits. The deletes do not see the new
+        rows, as if these came later.
+        """
+        with ThreadPoolExecutor(1) as thread:
+            append = thread.submit(self._append_beside, table, new, branch, count)
+            deleted, emptied = self._replace(table, keys, commit, branch, newest=True)
+            append.result()
+        if not (emptied or settled(keys, deleted)):
+            self._count_keys(table, keys, branch, 0, guard=False)
+        branch.join(self._java())
+
+    def _append_beside(self, table: LakeTable, new: DataFrame, branch: Branch, count: int) -> None:
+        """Append rows on a branch beside the given one, in a thread of its own."""
+        activate(self._session)
+        other = start_branch(self._java(), new_branch(), branch.parent, self._table)
+        branch.beside.append(other)
+        self._add(table, new, other, count)
+
+    def _replace(
+        self, table: LakeTable, keys: KeyRange | None, commit: TableCommit, branch: Branch, *, newest: bool
+    ) -> tuple[int | None, bool]:
+        """Delete or mark the rows that the merge replaces, and fill added columns of the others.
+
+        Returns:
+            The number of rows that were deleted because of their keys, None if unknown; and whether the table was empty then.
+        """
+        keeps_deleted = table.mode == "soft_delete"
+        deleted: int | None = 0
+        for rule in () if table.empty or keeps_deleted else commit.supersedes:
+            self._delete(branch, _superseded(table, rule))
+        if keys is not None:
+            # If rows are appended, their commit has the marker: Iceberg's deletes of whole files have none.
+            deleted = self._delete_keys(table, keys, branch, newest=newest)
+        emptied = branch.rows == 0
+        for cut in cuts_of(commit.supersedes) if keeps_deleted and not table.empty else ():
+            self._execute(branch, mark_sql(full_name(self._name, branch.name), cut), SAME_ROWS)
+        self._fill(table, commit.fills, branch)
+        return deleted, emptied
 
     def _count_keys(self, table: LakeTable, keys: KeyRange, branch: Branch, count: int, *, guard: bool) -> None:
         """Count the rows of a merge's keys on its branch.
@@ -553,7 +596,7 @@ class IcebergTable:
     def _abandon(self, branch: Branch, error: Exception) -> None:
         """Remove the branch of a failed job; if that fails too, the error gets a note."""
         try:
-            drop(self._java(), [branch.name])
+            drop(self._java(), branch.names)
         except (Py4JJavaError, AnalysisException) as another:
             error.add_note(f"Its branch {branch.name} stays until it counts as left over: {said(another)}")
 

@@ -182,7 +182,6 @@ def table_session(spark: SparkSession, config: SourceConfig) -> SparkSession:
 def store_session(spark: SparkSession, config: SourceConfig) -> SparkSession:
     """Return a session of the same application that reads the store, without the source's catalog."""
     session = spark.newSession()
-    tag_thread(session)
     if is_attached():
         _set_conf_of_source(session, config.merge.conf)
     for name, value in hadoop_settings(config.store).items():
@@ -220,12 +219,18 @@ def connect_catalog(session: SparkSession, config: SourceConfig) -> None:
     # Spark hands the settings of a session to Hadoop, also on executors.
     for name, value in {**hadoop_settings(config.store), **catalog_settings(config)}.items():
         session.conf.set(name, value)
+    activate(session)
+    with translate_errors("open the lake's catalog", config.lake.catalog):
+        session.sql(f"USE {quoted(config.lake.catalog)}")
+
+
+def activate(session: SparkSession) -> None:
+    """Make a session the active one of this thread, and what the thread does in Spark work of the job."""
+    tag_thread(session)
     # A thread without an active session parses with Spark's defaults, not with this session's settings: see FIXED.
     spark: Any = session
     set_active = java_classes(session).static("org.apache.spark.sql.SparkSession", "setActiveSession")
     set_active(spark._jsparkSession)  # noqa: SLF001 - no public way to it
-    with translate_errors("open the lake's catalog", config.lake.catalog):
-        session.sql(f"USE {quoted(config.lake.catalog)}")
 
 
 def _set_conf_of_source(session: SparkSession, conf: Mapping[str, str]) -> None:

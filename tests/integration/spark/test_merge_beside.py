@@ -1,0 +1,122 @@
+"""Merges of many changes, whose rows are appended on one branch while old rows are deleted on another."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.config.layouts import LayoutRule
+from cdc_lib.config.modes import ModeRule
+from cdc_lib.errors import MergeConflict, MergeError
+from cdc_lib.model.position import Point
+from spark_jobs.iceberg import lake_table
+from tests.harness.batches import BIGINT, TEXT, Row, table
+
+
+@pytest.fixture
+def orders(lake):
+    return table(f"{lake.database}.orders", {"id": BIGINT, "state": TEXT})
+
+
+@pytest.fixture
+def three(lake, orders, monkeypatch):
+    monkeypatch.setattr(lake_table, "BESIDE_ROWS", 0)
+    rows = [Row("c", 10, {"id": number, "state": "new"}, number) for number in (1, 2, 3)]
+    lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows})))
+
+
+@pytest.fixture
+def plan(lake, orders):
+    rows = [
+        Row("d", 110, {"id": 1, "state": "new"}),
+        Row("u", 120, {"id": 2, "state": "paid"}),
+        Row("c", 130, {"id": 4, "state": "new"}),
+        Row(
+            "u", 140, {"id": 5, "state": "paid"}
+        ),  # its row is missing, as after a repair: all rows of the keys are counted
+    ]
+    return lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows}))
+
+
+def refs(lake, orders):
+    return [row[0] for row in lake.spark.sql(f"SELECT name FROM {lake.name(orders.name)}.refs").collect()]
+
+
+MERGED = [(2, "paid"), (3, "new"), (4, "new"), (5, "paid")]
+
+
+def test_both_branches_become_one_snapshot(lake, orders, three, plan, monkeypatch):
+    started, real = [], lake_table.start_branch
+    monkeypatch.setattr(lake_table, "start_branch", lambda *given: started.append(real(*given)) or started[-1])
+    before = lake.snapshots(orders.name)
+    lake.merge(plan)
+    assert len(started) == 2
+    assert lake.rows(orders.name, "id", "state") == MERGED
+    assert (lake.snapshots(orders.name), refs(lake, orders)) == (before + 1, ["main"])
+    assert lake.state(orders.name).marker.merged_to == Point(1, 1, 200)
+    lake.merge(lake.batches.again(plan))
+    assert (lake.rows(orders.name, "id", "state"), lake.snapshots(orders.name)) == (MERGED, before + 1)
+
+
+@pytest.mark.parametrize("where", ["_replace", "_delete_keys", "_append_beside", "_add", "publish"])
+def test_a_merge_killed_in_one_of_the_branches_leaves_neither(lake, orders, three, plan, monkeypatch, where):
+    with monkeypatch.context() as patch:
+
+        def killed(*_, **__):
+            raise MergeError("killed")
+
+        patch.setattr(lake_table if where == "publish" else lake_table.IcebergTable, where, killed)
+        with pytest.raises(MergeError, match="killed"):
+            lake.merge(plan)
+    assert lake.rows(orders.name, "id", "state") == [(1, "new"), (2, "new"), (3, "new")]
+    assert refs(lake, orders) == ["main"]
+    lake.merge(plan)
+    assert lake.rows(orders.name, "id", "state") == MERGED
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_branch_that_another_tool_removed_is_a_conflict(lake, orders, three, plan, monkeypatch, which):
+    """Either of both; nothing of the other one is published."""
+    real = lake_table.publish
+
+    def after_a_removal(branch, *arguments):
+        lake.spark.sql(f"ALTER TABLE {lake.name(orders.name)} DROP BRANCH `{branch.names[which]}`")
+        return real(branch, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lake_table, "publish", after_a_removal)
+        with pytest.raises(MergeConflict):
+            lake.merge(plan)
+    assert lake.rows(orders.name, "id", "state") == [(1, "new"), (2, "new"), (3, "new")]
+    lake.merge(plan)
+    assert lake.rows(orders.name, "id", "state") == MERGED
+
+
+def test_old_rows_that_stay_are_found_before_anything_is_published(lake, orders, three, plan, monkeypatch):
+    monkeypatch.setattr(lake_table.IcebergTable, "_delete_keys", lambda *_, **__: 0)
+    with pytest.raises(MergeError, match="replaced rows of 4 changed keys are still there"):
+        lake.merge(plan)
+    assert lake.rows(orders.name, "id", "state") == [(1, "new"), (2, "new"), (3, "new")]
+    assert refs(lake, orders) == ["main"]
+
+
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
+@pytest.mark.parametrize("writes", ["merge_on_read", "copy_on_write"])
+def test_modes_and_layouts(lake, orders, monkeypatch, mode, writes):
+    """Many keys too: more than are named one by one."""
+    monkeypatch.setattr(lake_table, "BESIDE_ROWS", 100)
+    rules = {
+        "modes": (ModeRule(tables=orders.name, mode=mode),),
+        "layouts": (LayoutRule(tables=orders.name, write_mode=writes),),
+    }
+    lake.config = lake.config.model_copy(update=rules)
+    rows = [Row("c", 10, {"id": i, "state": "new"}, i) for i in range(1000)]
+    lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows})))
+    rows = [Row("d" if i % 3 == 0 else "u", 110, {"id": i, "state": "paid"}, i) for i in range(100, 700)]
+    lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows})))
+    deleted = {i for i in range(100, 700) if i % 3 == 0}
+    changed = {i: "paid" if 100 <= i < 700 else "new" for i in range(1000)}
+    if mode == "mirror":
+        assert sorted(lake.rows(orders.name, "id", "state")) == [(i, v) for i, v in changed.items() if i not in deleted]
+    else:
+        found = sorted(lake.rows(orders.name, "id", "state", "_is_deleted"))
+        assert found == [(i, v, i in deleted) for i, v in changed.items()]
