@@ -64,7 +64,7 @@ class Branch:
     Attributes:
         made: snapshots of the job's statements, oldest first.
         rows: number of rows at the head; None if Iceberg's summaries do not show it.
-        beside: other branches of the job with the same parent. Their rows are published with this branch's.
+        beside: the second branch of the job, with the same parent: its rows are published with this one's. None without one.
     """
 
     name: str
@@ -74,26 +74,22 @@ class Branch:
     of: str
     made: list[int] = field(default_factory=list)
     rows: int | None = None
-    beside: list[Branch] = field(default_factory=list)
+    beside: Branch | None = None
 
     @property
-    def names(self) -> list[str]:
-        """The names of this branch and of those beside it."""
-        return [self.name, *(other.name for other in self.beside)]
+    def all(self) -> list[Branch]:
+        """This branch, and the one beside it."""
+        return [self] if self.beside is None else [self, self.beside]
 
-    def join(self, table: Any) -> None:
-        """Take over what was appended on the branches beside this one.
+    def take_over(self, added: int | None, table: Any) -> None:
+        """Count what was written on the branch beside this one as written on this one.
 
         Args:
+            added: number of rows that were added there; None if Iceberg's summaries do not show it.
             table: Iceberg's Java object, loaded after all statements.
         """
-        before = rows_of(table.snapshot(self.parent).summary())
-        for other in self.beside:
-            if self.rows is None or other.rows is None or before is None:
-                self.rows = None
-            else:
-                self.rows += other.rows - before
-            self.made += other.made
+        self.rows = None if self.rows is None or added is None else self.rows + added
+        self.made += self.beside.made if self.beside is not None else []
         self.table = table
 
     def follow(self, table: Any, change: Rows) -> int | None:
@@ -136,12 +132,20 @@ def head_of(table: Any, branch: str) -> int | None:
     return int(ref.snapshotId()) if ref is not None else None
 
 
-def start_branch(table: Any, name: str, snapshot_id: int | None, of: str) -> Branch:
-    """Create a branch at the snapshot of ``main`` that the job read."""
+def start_branch(table: Any, name: str, snapshot_id: int | None, of: str, beside: str | None = None) -> Branch:
+    """Create a branch at the snapshot of ``main`` that the job read, and a second one beside it in the same commit."""
     manage = table.manageSnapshots()
-    # For a table without a snapshot, Iceberg creates an empty one for the branch.
-    created = manage.createBranch(name) if snapshot_id is None else manage.createBranch(name, snapshot_id)
-    created.commit()
+    for one in (name, beside):
+        # For a table without a snapshot, Iceberg creates an empty one for the branch.
+        if one is not None:
+            manage = manage.createBranch(one) if snapshot_id is None else manage.createBranch(one, snapshot_id)
+    manage.commit()
+    branch = _started(table, name, snapshot_id, of)
+    branch.beside = _started(table, beside, snapshot_id, of) if beside is not None else None
+    return branch
+
+
+def _started(table: Any, name: str, snapshot_id: int | None, of: str) -> Branch:
     head = head_of(table, name)
     if head is None:
         raise MergeConflict(
@@ -205,7 +209,7 @@ def refuse_moved(table: Any, branch: Branch) -> None:
         MergeConflict: it has another snapshot.
     """
     _refuse_other(table, MAIN, branch.parent, branch.of)
-    for one in (branch, *branch.beside):
+    for one in branch.all:
         _refuse_other(table, one.name, one.snapshot_id, branch.of)
 
 
@@ -242,14 +246,14 @@ def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: 
     # Iceberg does not rebase a schema change on another commit, so all checks still hold at the commit.
     change.updateSchema().commit()
     net = None
-    if branch.parent is None or (len(branch.made) <= 1 and not branch.beside):
+    if branch.parent is None or (len(branch.made) <= 1 and branch.beside is None):
         change.manageSnapshots().fastForwardBranch(MAIN, branch.name).removeBranch(branch.name).commit()
     else:
         net = Net.of(table, branch.made)
         net.commit_to(change, branch.parent, properties, classes)
         removal = change.manageSnapshots()
-        for name in branch.names:
-            removal = removal.removeBranch(name)
+        for one in branch.all:
+            removal = removal.removeBranch(one.name)
         removal.commit()
         expire(change, table, branch.made)
     published = change.table().currentSnapshot()

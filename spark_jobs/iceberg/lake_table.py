@@ -3,8 +3,9 @@
 An upsert is two steps (`./dev bench lake merges` compares them with one MERGE INTO): a DELETE of the changed keys, then an append
 of the new rows. Few keys are named in the DELETE, many are broadcast to it. Where the table may have newer rows, or where files are
 written again, a MERGE that only deletes compares the broadcast key and order columns. Both steps go to a branch, which is
-published in one commit; many new rows go to a second branch at the same time. A single step uses a branch too: Iceberg allows two concurrent appends to a table, and only the branch
-shows that another merge of the same batches, perhaps an abandoned one that still runs, came first.
+published in one commit; many new rows go to a second branch while the DELETE runs. A single step uses a branch too: Iceberg
+allows two concurrent appends to a table, and only the branch shows that another merge of the same batches, perhaps an abandoned
+one that still runs, came first.
 """
 
 from __future__ import annotations
@@ -402,9 +403,10 @@ class IcebergTable:
             rows = self._without_outdated(table, rows, keys)
         cuts = cuts_of(commit.supersedes) if keeps_deleted else []
         new, count = (marked(rows, cuts), keys.rows) if keeps_deleted else (rows, keys.upserts)
-        with self._branch(table) as branch:
-            if replaces and not guard and count > BESIDE_ROWS and branch.rows is not None:
-                self._write_beside(table, new, keys, commit, branch, count)
+        beside = replaces and not guard and count > BESIDE_ROWS and table.records is not None
+        with self._branch(table, beside=beside) as branch:
+            if branch.beside is not None:
+                self._write_beside(table, new, keys, commit, branch, branch.beside, count)
                 return
             deleted, emptied = self._replace(
                 table, keys if replaces else None, commit, branch, newest=not guard and count > 0
@@ -416,27 +418,37 @@ class IcebergTable:
                 self._count_keys(table, keys, branch, count, guard=guard)
 
     def _write_beside(
-        self, table: LakeTable, new: DataFrame, keys: KeyRange, commit: TableCommit, branch: Branch, count: int
+        self,
+        table: LakeTable,
+        new: DataFrame,
+        keys: KeyRange,
+        commit: TableCommit,
+        branch: Branch,
+        beside: Branch,
+        count: int,
     ) -> None:
-        """Append many rows on a branch of their own, while the rows that they replace are deleted on the given one.
+        """Append many rows on the branch beside the given one, while the rows that they replace are deleted on the given one.
 
-        Each of both leaves cores idle: a few tasks write large files, and the driver plans and commits. The deletes do not see the new
-        rows, as if these came later.
+        Each of the two leaves cores idle: a few tasks write large files, and the driver plans and commits. The deletes do not
+        see the new rows, as if these came later.
         """
+
+        def append() -> int | None:
+            activate(self._session)  # in this thread
+            return self._add(table, new, beside, count)
+
         with ThreadPoolExecutor(1) as thread:
-            append = thread.submit(self._append_beside, table, new, branch, count)
-            deleted, emptied = self._replace(table, keys, commit, branch, newest=True)
-            append.result()
+            appending = thread.submit(append)
+            try:
+                deleted, emptied = self._replace(table, keys, commit, branch, newest=True)
+            except Exception as error:
+                if isinstance(another := appending.exception(), Exception):
+                    error.add_note(f"The append of the new rows failed too: {said(another)}")
+                raise
+            appended = appending.result()
         if not (emptied or settled(keys, deleted)):
             self._count_keys(table, keys, branch, 0, guard=False)
-        branch.join(self._java())
-
-    def _append_beside(self, table: LakeTable, new: DataFrame, branch: Branch, count: int) -> None:
-        """Append rows on a branch beside the given one, in a thread of its own."""
-        activate(self._session)
-        other = start_branch(self._java(), new_branch(), branch.parent, self._table)
-        branch.beside.append(other)
-        self._add(table, new, other, count)
+        branch.take_over(appended, self._java())
 
     def _replace(
         self, table: LakeTable, keys: KeyRange | None, commit: TableCommit, branch: Branch, *, newest: bool
@@ -574,8 +586,8 @@ class IcebergTable:
         return branch.follow(self._java(), change)
 
     @contextmanager
-    def _branch(self, table: LakeTable) -> Iterator[Branch]:
-        """Yield a branch that is published as the table's next snapshot if the block succeeds.
+    def _branch(self, table: LakeTable, *, beside: bool = False) -> Iterator[Branch]:
+        """Yield a branch, with another one beside it if asked; if the block succeeds, the table's next snapshot is made of them.
 
         No other job uses the branch. If the block raises, the job removes it; that of a killed job is removed when it counts
         as left over.
@@ -585,7 +597,7 @@ class IcebergTable:
         """
         java = self._java()
         drop_left_over(java)
-        branch = start_branch(java, new_branch(), table.snapshot_id, self._table)
+        branch = start_branch(java, new_branch(), table.snapshot_id, self._table, new_branch() if beside else None)
         try:
             yield branch
             self._publish(table, branch)
@@ -596,7 +608,7 @@ class IcebergTable:
     def _abandon(self, branch: Branch, error: Exception) -> None:
         """Remove the branch of a failed job; if that fails too, the error gets a note."""
         try:
-            drop(self._java(), branch.names)
+            drop(self._java(), [one.name for one in branch.all])
         except (Py4JJavaError, AnalysisException) as another:
             error.add_note(f"Its branch {branch.name} stays until it counts as left over: {said(another)}")
 

@@ -182,6 +182,7 @@ def table_session(spark: SparkSession, config: SourceConfig) -> SparkSession:
 def store_session(spark: SparkSession, config: SourceConfig) -> SparkSession:
     """Return a session of the same application that reads the store, without the source's catalog."""
     session = spark.newSession()
+    tag_thread(session)
     if is_attached():
         _set_conf_of_source(session, config.merge.conf)
     for name, value in hadoop_settings(config.store).items():
@@ -213,7 +214,6 @@ def connect_catalog(session: SparkSession, config: SourceConfig) -> None:
     Raises:
         ConfigError: ``merge.conf`` has a setting that only the server's start can have.
     """
-    tag_thread(session)
     if is_attached():
         _set_conf_of_source(session, config.merge.conf)
     # Spark hands the settings of a session to Hadoop, also on executors.

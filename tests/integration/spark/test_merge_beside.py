@@ -30,9 +30,8 @@ def plan(lake, orders):
         Row("d", 110, {"id": 1, "state": "new"}),
         Row("u", 120, {"id": 2, "state": "paid"}),
         Row("c", 130, {"id": 4, "state": "new"}),
-        Row(
-            "u", 140, {"id": 5, "state": "paid"}
-        ),  # its row is missing, as after a repair: all rows of the keys are counted
+        # Its row is missing, as after a repair: all rows of the keys are counted.
+        Row("u", 140, {"id": 5, "state": "paid"}),
     ]
     return lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows}))
 
@@ -49,7 +48,7 @@ def test_both_branches_become_one_snapshot(lake, orders, three, plan, monkeypatc
     monkeypatch.setattr(lake_table, "start_branch", lambda *given: started.append(real(*given)) or started[-1])
     before = lake.snapshots(orders.name)
     lake.merge(plan)
-    assert len(started) == 2
+    assert [branch.beside is not None for branch in started] == [True]
     assert lake.rows(orders.name, "id", "state") == MERGED
     assert (lake.snapshots(orders.name), refs(lake, orders)) == (before + 1, ["main"])
     assert lake.state(orders.name).marker.merged_to == Point(1, 1, 200)
@@ -57,7 +56,7 @@ def test_both_branches_become_one_snapshot(lake, orders, three, plan, monkeypatc
     assert (lake.rows(orders.name, "id", "state"), lake.snapshots(orders.name)) == (MERGED, before + 1)
 
 
-@pytest.mark.parametrize("where", ["_replace", "_delete_keys", "_append_beside", "_add", "publish"])
+@pytest.mark.parametrize("where", ["_replace", "_delete_keys", "_add", "publish"])
 def test_a_merge_killed_in_one_of_the_branches_leaves_neither(lake, orders, three, plan, monkeypatch, where):
     with monkeypatch.context() as patch:
 
@@ -73,13 +72,28 @@ def test_a_merge_killed_in_one_of_the_branches_leaves_neither(lake, orders, thre
     assert lake.rows(orders.name, "id", "state") == MERGED
 
 
+def test_the_error_names_what_failed_on_either_branch(lake, orders, three, plan, monkeypatch):
+    def failing(why):
+        def fail(*_, **__):
+            raise MergeError(why)
+
+        return fail
+
+    monkeypatch.setattr(lake_table.IcebergTable, "_replace", failing("no deletes"))
+    monkeypatch.setattr(lake_table.IcebergTable, "_add", failing("no append"))
+    with pytest.raises(MergeError, match="no deletes") as raised:
+        lake.merge(plan)
+    assert raised.value.__notes__ == ["The append of the new rows failed too: no append"]
+    assert refs(lake, orders) == ["main"]
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_branch_that_another_tool_removed_is_a_conflict(lake, orders, three, plan, monkeypatch, which):
     """Either of both; nothing of the other one is published."""
     real = lake_table.publish
 
     def after_a_removal(branch, *arguments):
-        lake.spark.sql(f"ALTER TABLE {lake.name(orders.name)} DROP BRANCH `{branch.names[which]}`")
+        lake.spark.sql(f"ALTER TABLE {lake.name(orders.name)} DROP BRANCH `{branch.all[which].name}`")
         return real(branch, *arguments)
 
     with monkeypatch.context() as patch:
