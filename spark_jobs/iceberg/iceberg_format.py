@@ -11,9 +11,12 @@ from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.lake_upkeep import Maintained, Tidied, UpkeepNeed
 from cdc_lib.model.layout import Layout
+from cdc_lib.model.lexer import quoted
 from cdc_lib.model.table_name import TableName
-from spark_jobs.iceberg.lake_table import IcebergTable, ensure_namespaces
-from spark_jobs.iceberg.locations import all_locations
+from spark_jobs.errors import translate_errors
+from spark_jobs.iceberg.ddl import located
+from spark_jobs.iceberg.lake_table import IcebergTable
+from spark_jobs.iceberg.locations import all_locations, namespace_location_of
 from spark_jobs.iceberg.maintenance import Upkeep
 from spark_jobs.iceberg.need import need_of_table
 from spark_jobs.iceberg.upkeep import tidy
@@ -29,8 +32,12 @@ class IcebergFormat:
         return IcebergTable(session, name, source, tables)
 
     def ensure_namespaces(self, spark: SparkSession, names: Iterable[LakeName]) -> None:
-        """Create the namespaces of tables."""
-        ensure_namespaces(spark, names)
+        """Create the namespaces of tables, before the tables' threads would race to create them."""
+        for name in {(one.catalog, one.namespace): one for one in sorted(names, key=str)}.values():
+            parts = ".".join(map(quoted, (name.catalog, *name.namespace)))
+            with translate_errors("create the namespace", parts):
+                if not spark.catalog.databaseExists(parts):
+                    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {parts}{located(namespace_location_of(spark, name))}")
 
     def tidy(
         self,

@@ -1,4 +1,4 @@
-"""A lake table in Apache Iceberg: by default merge-on-read with deletion vectors.
+"""The rows of a lake table in Apache Iceberg: by default merge-on-read with deletion vectors.
 
 An upsert is two steps (`./dev bench lake merges` compares them with one MERGE INTO): a DELETE of the changed keys, then an append
 of the new rows. Few keys are named in the DELETE, many are broadcast to it. Where the table may have newer rows, or where files are
@@ -10,54 +10,34 @@ one that still runs, came first.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from types import MappingProxyType
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from cdc_lib.errors import MergeConflict, MergeError
-from cdc_lib.lake.comments import COMMENTS_PROPERTY, carried_comments, comment_change
-from cdc_lib.lake.computed import computed_changes
-from cdc_lib.lake.evolution import changes_for
-from cdc_lib.lake.layout import refuse_dropped
-from cdc_lib.lake.modes import MODES, mode_of
+from cdc_lib.errors import MergeConflict
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
-from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_json, to_json
-from cdc_lib.model.comments import TableComments
-from cdc_lib.model.foreign import Past
 from cdc_lib.model.lake_table import (
-    COMPUTED_PROPERTY,
-    DROPPED_PROPERTY,
-    KEY_PROPERTY,
-    MODE_PROPERTY,
     ORDER,
-    SOURCE_PROPERTY,
-    TABLE_PROPERTY,
-    LakeColumn,
-    LakeName,
     LakeTable,
     Marker,
     Reselected,
-    computed_from,
     marker_property,
 )
-from cdc_lib.model.layout import DEFAULT_LAYOUT, LAYOUT_PROPERTY, Layout
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP
-from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
-from cdc_lib.model.table_mode import IS_CURRENT, RESET, Mode
+from cdc_lib.model.table_mode import IS_CURRENT, RESET
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import Replaced, Reselect
 from spark_jobs.changes.added_defaults import column_of, filled_columns, update_sql
 from spark_jobs.changes.computed import recompute_sql, written_rows
-from spark_jobs.errors import is_missing, is_overtaken, said, translate_errors
+from spark_jobs.errors import is_overtaken, said, translate_errors
 from spark_jobs.iceberg.branches import (
     PUBLISH_ATTEMPTS,
     Branch,
@@ -69,31 +49,14 @@ from spark_jobs.iceberg.branches import (
     start_branch,
     wrong_rows,
 )
-from spark_jobs.iceberg.comments import COMMENT_PROPERTY, change_comments
-from spark_jobs.iceberg.commits_since import past_of
 from spark_jobs.iceberg.completion import Completion, refuse_absent
-from spark_jobs.iceberg.ddl import (
-    become_sql,
-    column_sql,
-    create_sql,
-    forget_identity_sql,
-    key_clauses,
-    key_sql,
-    located,
-    order_sql,
-    set_sql,
-)
-from spark_jobs.iceberg.dropped_columns import drop_columns, dropped_fields, partition_columns
 from spark_jobs.iceberg.key_check import COUNTED_KEYS, PLAIN, count_sql, counts_sql, fault, settled
 from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_key
-from spark_jobs.iceberg.loading import identity_of, load_metadata, load_table
-from spark_jobs.iceberg.locations import location_of, namespace_location_of
-from spark_jobs.iceberg.markers import markers_of
-from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed, rename_columns
+from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed
 from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows
 from spark_jobs.iceberg.scd2 import cut_sql, cuts_of, ended_before, spliced
 from spark_jobs.iceberg.soft_delete import mark_sql, marked
-from spark_jobs.iceberg.table_metadata import TableMetadata
+from spark_jobs.iceberg.table_definition import DefinedTable, Read
 from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.session import activate, set_for
@@ -114,169 +77,10 @@ SUMMARY_SETTING = "spark.sql.iceberg.snapshot-property."
 """Prefix of settings that add properties to the summary of every commit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """The snapshot that a job read first; None for a table without snapshots."""
+class IcebergTable(DefinedTable):
+    """One Iceberg table and its rows; implements :class:`cdc_lib.ports.MergeTarget`."""
 
-    snapshot: int | None
-
-
-class IcebergTable:
-    """One Iceberg table; implements :class:`cdc_lib.ports.MergeTarget`.
-
-    Args:
-        session: a Spark session that no other thread uses, because the marker is a session setting.
-        name: the lake table.
-        source: name of the source.
-        tables: its source tables, and whether each is routed; messages and table properties name the first one.
-    """
-
-    def __init__(self, session: SparkSession, name: LakeName, source: str, tables: Mapping[TableName, bool]) -> None:
-        self._session = session
-        self._name = name
-        self._source = source
-        self._tables = tables
-        self._table = next(iter(tables))
-        self._followed: tuple[ColumnRename, ...] | None = None  # the renames that the names of new rows follow
-        self._read: Read | None = None  # the snapshot on which markers and rows were decided
-        self._rekeyed = False
-        self._marks: Mapping[str, str] = {}
-
-    def load(self) -> LakeTable | None:
-        """Return the current state of the table; None if it is missing."""
-        with translate_errors("read the lake table", self._table):
-            try:
-                table = load_metadata(self._session, self._name)
-            except (AnalysisException, Py4JJavaError) as error:
-                if not is_missing(error):
-                    raise
-                return None
-            renames = from_json(table.properties.get(RENAMES_PROPERTY), self._table)
-            self._followed = renames if self._followed is None else self._followed
-            current = table.current.id if table.current is not None else None
-            self._read = Read(current) if self._read is None else self._read
-            return self._state(table, renames)
-
-    def _state(self, table: TableMetadata, renames: tuple[ColumnRename, ...]) -> LakeTable:
-        snapshot, properties = table.current, table.properties
-        counted = snapshot.summary.get("total-records") if snapshot is not None else "0"
-        owner = (properties.get(SOURCE_PROPERTY), properties.get(TABLE_PROPERTY))
-        markers, carried, sequences = markers_of(table, self._source, self._tables, owner)
-        return LakeTable(
-            columns=tuple(LakeColumn(one.name, one.type) for one in table.columns() or ()),
-            primary_key=tuple(json.loads(properties.get(KEY_PROPERTY) or "[]")),
-            mode=_mode(properties.get(MODE_PROPERTY), self._table),
-            marker=markers[self._table],
-            snapshot_id=snapshot.id if snapshot is not None else None,
-            records=int(counted) if counted is not None else None,
-            markers=markers,
-            carried=carried,
-            renames=renames,
-            dropped_fields=dropped_fields(properties.get(DROPPED_PROPERTY)),
-            uuid=table.uuid,
-            schema_id=table.schema_id,
-            sequences=sequences,
-            last_sequence=table.last_sequence,
-            layout=_layout(properties.get(LAYOUT_PROPERTY), self._table),
-            computed=computed_from(properties.get(COMPUTED_PROPERTY)),
-            comments=carried_comments(properties.get(COMMENTS_PROPERTY)),
-        )
-
-    def past(self, snapshot_id: int, schema_id: int) -> Past:
-        """Return the history of the table since a snapshot and a schema."""
-        with translate_errors("read the history of the lake table", self._table):
-            return past_of(load_metadata(self._session, self._name), snapshot_id, schema_id)
-
-    def create(
-        self,
-        schema: TableSchema,
-        wanted: Mode | None = None,
-        renames: Sequence[ColumnRename] = (),
-        layout: Layout = DEFAULT_LAYOUT,
-    ) -> LakeTable:
-        """Create the empty table; the source's columns come first."""
-        mode = mode_of(schema, wanted)
-        properties = {
-            SOURCE_PROPERTY: self._source,
-            TABLE_PROPERTY: self._table,
-            **({RENAMES_PROPERTY: to_json(renames)} if renames else {}),
-        }
-        with translate_errors("create the lake table", self._table):
-            location = location_of(self._session, self._name)
-            self._sql(create_sql(self._name, schema, mode, properties, location, layout))
-            for statement in key_clauses(self._name, schema, mode, layout):
-                self._sql(statement)
-        return self._loaded()
-
-    def become(self, mode: Mode) -> LakeTable:
-        """Change the mode: every step may be repeated, and the mode is written last."""
-        have = {column.name for column in self._loaded().columns}
-        with translate_errors(f"give the lake table the mode {mode}", self._table):
-            for statement in become_sql(self._name, mode, have):
-                self._sql(statement)
-        return self._loaded()
-
-    def rename(self, state: LakeTable, names: Mapping[str, str], renames: Sequence[ColumnRename]) -> LakeTable:
-        """Rename columns, all at once, and record the renames in the same commit."""
-        with translate_errors("rename columns of the lake table", self._table):
-            rename_columns(self._java(), state, names, renames, self._table)
-        self._followed = tuple(renames)
-        return self._loaded()
-
-    def drop(self, state: LakeTable, columns: Sequence[str]) -> LakeTable:
-        """Drop columns, and record that in the same commit."""
-        refuse_dropped([*state.layout.columns, *partition_columns(self._java())], columns, self._table)
-        with translate_errors("drop columns of the lake table", self._table):
-            drop_columns(self._java(), state, columns, self._table)
-        return self._loaded()
-
-    def comment(self, wanted: Sequence[TableComments], *, shared: bool) -> bool:
-        """Give the table and its columns the source's comments, in one commit; nothing is committed if they have them."""
-        state = self.load()
-        if state is None:
-            return False
-        with translate_errors("change comments of the lake table", self._table):
-            table = load_metadata(self._session, self._name)
-            comment = table.properties.get(COMMENT_PROPERTY, "")
-            change = comment_change(state, table.docs(), comment, wanted, shared=shared)
-            if change is not None:
-                change_comments(self._java(), state, change, self._table)
-        return change is not None
-
-    def compute(self, computed: Mapping[str, str], types: Mapping[str, str]) -> LakeTable:
-        """Add and widen computed columns, and record their expressions last; every step may be repeated."""
-        table = self._loaded()
-        changes = computed_changes(table, types, self._table)
-        for change in changes:
-            with translate_errors(f"change the computed column {change.name} of the lake table", self._table):
-                self._sql(column_sql(self._name, change))
-        if dict(table.computed) != dict(computed):
-            with translate_errors("record the computed columns of the lake table", self._table):
-                self._sql(set_sql(self._name, {COMPUTED_PROPERTY: json.dumps(dict(computed))}))
-        return self._loaded()
-
-    def evolve(self, schema: TableSchema) -> LakeTable:
-        """Add and widen columns until rows of the schema fit; raises IncompatibleSchema if they cannot."""
-        return self._grown(self._loaded(), schema)
-
-    def rekey(self, schema: TableSchema) -> LakeTable:
-        """Add and widen columns, and change the key to the schema's; every step may be repeated."""
-        self._grown(replace(self._loaded(), primary_key=schema.primary_key), schema)
-        self._rekeyed = True
-        with translate_errors("give the lake table another key", self._table):
-            # Columns that may hold nulls cannot become required.
-            for statement in forget_identity_sql(self._name, *identity_of(self._java())):
-                self._sql(statement)
-            self._sql(order_sql(self._name, schema.primary_key, self._loaded().layout))
-            self._sql(key_sql(self._name, schema.primary_key))
-        return self._loaded()
-
-    def _grown(self, table: LakeTable, schema: TableSchema) -> LakeTable:
-        changes = changes_for(table, schema)
-        for change in changes:
-            with translate_errors(f"change column {change.name} of the lake table", self._table):
-                self._sql(column_sql(self._name, change, table.comments.get(change.name.lower(), "")))
-        return self._loaded() if changes else table
+    _marks: Mapping[str, str] = MappingProxyType({})  # properties of each snapshot
 
     def upsert(
         self, changes: Changes[DataFrame], commit: TableCommit, reselect: Reselect[DataFrame] | None = None
@@ -638,11 +442,8 @@ class IcebergTable:
         with set_for(self._session, {f"{SUMMARY_SETTING}{name}": text for name, text in self._marks.items()}):
             yield
 
-    def _loaded(self) -> LakeTable:
-        table = self.load()
-        if table is None:
-            raise AssertionError(f"{self._name} is loaded before it is created")
-        return table
+    def _view(self, name: str) -> str:
+        return view_of(self._session, name)
 
     def _as_read(self) -> LakeTable:
         """Return the table, if it has not changed since this job read it.
@@ -663,40 +464,6 @@ class IcebergTable:
             )
         return table
 
-    def _java(self) -> Any:
-        """Return Iceberg's Java object of the table, newly loaded from the catalog."""
-        return load_table(self._session, self._name)
-
-    def _view(self, name: str) -> str:
-        return view_of(self._session, name)
-
-    def _sql(self, statement: str) -> DataFrame:
-        return self._session.sql(statement)
-
-
-def _mode(text: str | None, table: str) -> Mode:
-    """Parse the mode of a lake table."""
-    for mode in MODES:
-        if (text or "append") == mode:
-            return mode
-    raise MergeError(
-        f"the lake table's property {MODE_PROPERTY} is {text}, which this release does not know",
-        hint="A newer release made the table: merge with that one. Or it is another tool's: drop or rename it.",
-        table=table,
-    )
-
-
-def _layout(text: str | None, table: str) -> Layout:
-    """Parse the layout of a lake table."""
-    try:
-        return Layout.from_json(text)
-    except ValueError as error:
-        raise MergeError(
-            f"the lake table's property {LAYOUT_PROPERTY} is {text}, which this release does not know",
-            hint="A newer release made the table: merge with that one. Or remove the property, and run cdc lake maintain.",
-            table=table,
-        ) from error
-
 
 def _removed(added: int | None) -> int | None:
     return None if added is None else -added
@@ -714,12 +481,3 @@ def _superseded(table: LakeTable, rule: Superseded, alias: str = "") -> str:
     # Only append tables keep the operation that shows rows of snapshots.
     older += [f"{of}{quoted(OP)} <> 'r'"] if table.mode == "append" and not rule.reads else []
     return " AND ".join((*older, *belongs(rule.columns, alias)))
-
-
-def ensure_namespaces(spark: SparkSession, names: Iterable[LakeName]) -> None:
-    """Create the namespaces of tables, before the tables' threads would race to create them."""
-    for name in {(one.catalog, one.namespace): one for one in sorted(names, key=str)}.values():
-        parts = ".".join(map(quoted, (name.catalog, *name.namespace)))
-        with translate_errors("create the namespace", parts):
-            if not spark.catalog.databaseExists(parts):
-                spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {parts}{located(namespace_location_of(spark, name))}")
