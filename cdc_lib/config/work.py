@@ -73,7 +73,12 @@ class MergeConfig(Section):
     driver_memory: str = Field(
         default="2g", pattern=r"^[1-9][0-9]*[kmgtKMGT]$", description="a number and k, m, g or t: 2g"
     )
-    parallelism: int = Field(default=4, ge=1, le=256, description="1 to 256: tables merged at the same time")
+    parallelism: int | None = Field(
+        default=None,
+        ge=1,
+        le=256,
+        description="1 to 256: tables merged at the same time; without it as many as Spark has cores, 4 to 32",
+    )
     pool: str | None = Field(
         default=None, min_length=1, description="name of the Airflow pool of the tasks that run Spark"
     )

@@ -63,6 +63,7 @@ from spark_jobs.merging.foreign_changes import Abandoned, ForeignChangeDetector,
 from spark_jobs.merging.range_deletes import RangeDeletes
 from spark_jobs.merging.reselect import Origin, Say, SourceReselect
 from spark_jobs.runtime.log_lines import say as say_line
+from spark_jobs.runtime.parallelism import shuffled_for
 
 ATTEMPTS = 3
 """Attempts to merge a table when another commit comes first, before the job fails."""
@@ -391,12 +392,14 @@ class TableMerge:
             unfinished = unfinished_epochs(self._epoch_changes()) if mode == "scd2" else ()
             superseded = self._superseded(lake, [part for part, _ in group], state)
             commit = TableCommit(markers, superseded, fills, unfinished)
-            if mode != "append":
-                guard, at_most = any(part.work.guard for part, _ in group), sum(part.rows for part, _ in group)
+            at_most = sum(part.rows for part, _ in group)
+            with shuffled_for(session, self.config.merge, at_most):
+                if mode == "append":
+                    applied += target.append(frame, commit)
+                    continue
+                guard = any(part.work.guard for part, _ in group)
                 with self._reading_back(session, target, [part for part, _ in group], to_come=to_come) as reselect:
                     applied += target.upsert(Changes(frame, guard, at_most, to_come), commit, reselect)
-            else:
-                applied += target.append(frame, commit)
         if len(due) == 1:
             return {due[0][0].routed.table: applied}
         return {part.routed.table: part.rows for part, _ in due}

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, MergeError
 from spark_jobs.runtime.heartbeat import Heartbeat
+from spark_jobs.runtime.parallelism import cores_of, tables_at_once
 from spark_jobs.runtime.session import table_session
 
 T = TypeVar("T")
@@ -28,7 +29,7 @@ def in_parallel(
     done: str,
     hint: str,
 ) -> list[Result]:
-    """Run work on several tables, ``merge.parallelism`` at once.
+    """Run work on several tables, as many at once as ``merge.parallelism`` says or the cores suggest.
 
     Args:
         spark: the application.
@@ -58,7 +59,8 @@ def in_parallel(
             return error
 
     beat = Heartbeat(done, len(tables), say)
-    pool = ThreadPoolExecutor(max_workers=max(1, min(config.merge.parallelism, len(tables))))
+    at_once = tables_at_once(config.merge, cores_of(spark))
+    pool = ThreadPoolExecutor(max_workers=max(1, min(at_once, len(tables))))
     try:
         with beat:
             results = list(pool.map(attempt, tables))

@@ -11,6 +11,8 @@ from cdc_lib.errors import MergeError
 from cdc_lib.model.schema import SourceType
 from spark_jobs.changes import frames
 from spark_jobs.iceberg import lake_table
+from spark_jobs.iceberg.lake_table import IcebergTable
+from spark_jobs.runtime import parallelism
 from tests.harness.batches import BIGINT, INT, TEXT, Row, table
 
 UTC = dt.UTC
@@ -144,6 +146,26 @@ def test_many_first_changes_leave_the_last_of_each_key_in_files_of_their_own_key
     ).collect()
     assert len(bounds) > 1, "they fill several files"
     assert all(before[1] <= after[0] for before, after in pairwise(bounds)), bounds
+
+
+@pytest.mark.parametrize(("conf", "partitions"), [({}, "10"), ({parallelism.SHUFFLE: "4"}, "4")])
+def test_a_shuffle_has_as_many_partitions_as_the_changes_need_unless_the_source_file_says(
+    lake, monkeypatch, conf, partitions
+):
+    monkeypatch.setattr(parallelism, "ROWS_PER_PARTITION", 100)
+    real, seen = IcebergTable._write, []
+
+    def write(self, *arguments, **named):
+        seen.append(self._session.conf.get(parallelism.SHUFFLE))
+        return real(self, *arguments, **named)
+
+    monkeypatch.setattr(IcebergTable, "_write", write)
+    lake.config = lake.config.model_copy(update={"merge": lake.config.merge.model_copy(update={"conf": conf})})
+    schema = table(f"{lake.database}.t", {"id": BIGINT, "v": INT})
+    rows = [Row("c", 10, {"id": i, "v": 0}, i) for i in range(1000)]
+    lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {schema: rows})))
+    assert seen == [partitions]
+    assert len(lake.rows(schema.name, "id")) == 1000
 
 
 def test_names_of_any_kind_work(lake):

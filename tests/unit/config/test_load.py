@@ -52,7 +52,7 @@ def test_what_a_file_leaves_out_has_the_documented_defaults(write):
     assert (config.drain.max_windows, config.drain.parallelism) == (16, 2)
     assert (config.drain.row_group_rows, config.drain.compression_level) == (131_072, 1)
     assert config.snapshot.chunk_rows == 100_000
-    assert (config.merge.spark_master, config.merge.driver_memory, config.merge.parallelism) == ("local[2]", "2g", 4)
+    assert (config.merge.spark_master, config.merge.driver_memory, config.merge.parallelism) == ("local[2]", "2g", None)
 
 
 def test_a_config_cannot_be_changed_and_travels_between_processes(write):
