@@ -1,4 +1,4 @@
-"""Private branches of an Iceberg table: a job writes to its own branch, and publishes it as one snapshot.
+"""Private branches of an Iceberg table: a job changes rows on its own branch, and publishes it as one snapshot with its new rows.
 
 A branch belongs to the job that created it. Other jobs do not remove it while the job may live (:data:`LEASE`). Safety does not
 depend on that: Iceberg creates a missing branch from ``main`` at the next write, without the earlier statements. So the parent
@@ -52,45 +52,55 @@ def is_left_over(name: str, head_at: float, now: float) -> bool:
 
 @dataclass
 class Branch:
-    """A branch in use.
+    """A branch in use, and the new rows that are published with it.
 
     Args:
         name: unique to this job.
         parent: the snapshot of ``main`` that the job read; None for a table without snapshots.
-        snapshot_id: the newest snapshot of the branch.
         table: Iceberg's Java object, as last loaded.
         of: the source table, for messages.
+        rows: number of rows at the head, with those of the new files; None if Iceberg's summaries do not show it.
 
     Attributes:
+        snapshot_id: the newest snapshot of the branch; None until a statement needs the branch.
         made: snapshots of the job's statements, oldest first.
-        rows: number of rows at the head; None if Iceberg's summaries do not show it.
-        beside: the second branch of the job, with the same parent: its rows are published with this one's. None without one.
+        files: new data files, Iceberg's Java objects.
     """
 
     name: str
     parent: int | None
-    snapshot_id: int
     table: Any
     of: str
+    rows: int | None
+    snapshot_id: int | None = None
     made: list[int] = field(default_factory=list)
-    rows: int | None = None
-    beside: Branch | None = None
+    files: list[Any] = field(default_factory=list)
 
-    @property
-    def all(self) -> list[Branch]:
-        """This branch, and the one beside it."""
-        return [self] if self.beside is None else [self, self.beside]
-
-    def take_over(self, added: int | None, table: Any) -> None:
-        """Count what was written on the branch beside this one as written on this one.
+    def add(self, files: Collection[Any], change: Rows) -> int:
+        """Take over new data files.
 
         Args:
-            added: number of rows that were added there; None if Iceberg's summaries do not show it.
-            table: Iceberg's Java object, loaded after all statements.
+            files: Iceberg's Java objects.
+            change: number of rows that they may have.
+
+        Returns:
+            Their number of rows.
+
+        Raises:
+            MergeConflict: another writer came first, from whose table the rows may have been computed.
+            MergeError: they have an impossible number of rows.
         """
-        self.rows = None if self.rows is None or added is None else self.rows + added
-        self.made += self.beside.made if self.beside is not None else []
-        self.table = table
+        added = sum(int(file.recordCount()) for file in files)
+        self._refuse_wrong(0, added, change)
+        self.files += files
+        self.rows = None if self.rows is None else self.rows + added
+        return added
+
+    def _refuse_wrong(self, before: int | None, after: int | None, change: Rows) -> None:
+        if not change.allows(before, after):
+            # The frame may have been computed again from another commit's table, which is a conflict, not a wrong row.
+            _refuse_other(self.table, MAIN, self.parent, self.of)
+            raise wrong_rows(self.of, f"{before} rows before a statement, {after} after it, expected {change}")
 
     def follow(self, table: Any, change: Rows) -> int | None:
         """Check the snapshot of the statement that was just executed.
@@ -115,14 +125,11 @@ class Branch:
                 table=self.of,
                 branch=self.name,
             )
-        rows = rows_of(snapshot.summary())
-        if not change.allows(self.rows, rows):
-            # The frame may have been computed again from another commit's table, which is a conflict, not a wrong row.
-            _refuse_other(table, MAIN, self.parent, self.of)
-            raise wrong_rows(self.of, f"{self.rows} rows before a statement, {rows} after it, expected {change}")
+        rows, self.table = rows_of(snapshot.summary()), table
+        self._refuse_wrong(self.rows, rows, change)
         if head != self.snapshot_id:
             self.made.append(head)
-        before, self.table, self.snapshot_id, self.rows = self.rows, table, head, rows
+        before, self.snapshot_id, self.rows = self.rows, head, rows
         return None if before is None or rows is None else rows - before
 
 
@@ -132,29 +139,27 @@ def head_of(table: Any, branch: str) -> int | None:
     return int(ref.snapshotId()) if ref is not None else None
 
 
-def start_branch(table: Any, name: str, snapshot_id: int | None, of: str, beside: str | None = None) -> Branch:
-    """Create a branch at the snapshot of ``main`` that the job read, and a second one beside it in the same commit."""
-    manage = table.manageSnapshots()
-    for one in (name, beside):
-        # For a table without a snapshot, Iceberg creates an empty one for the branch.
-        if one is not None:
-            manage = manage.createBranch(one) if snapshot_id is None else manage.createBranch(one, snapshot_id)
-    manage.commit()
-    branch = _started(table, name, snapshot_id, of)
-    branch.beside = _started(table, beside, snapshot_id, of) if beside is not None else None
-    return branch
+def open_branch(table: Any, name: str, snapshot_id: int | None, of: str) -> Branch:
+    """Return a branch at the snapshot of ``main`` that the job read, which is not created yet."""
+    parent = table.snapshot(snapshot_id) if snapshot_id is not None else None
+    return Branch(name, snapshot_id, table, of, rows_of(parent.summary()) if parent is not None else 0)
 
 
-def _started(table: Any, name: str, snapshot_id: int | None, of: str) -> Branch:
-    head = head_of(table, name)
-    if head is None:
+def start_branch(branch: Branch) -> None:
+    """Create a branch, for its first statement.
+
+    Raises:
+        MergeConflict: another tool removed it at once.
+    """
+    branch.table.manageSnapshots().createBranch(branch.name, branch.parent).commit()
+    branch.snapshot_id = head_of(branch.table, branch.name)
+    if branch.snapshot_id is None:
         raise MergeConflict(
             "the branch of this job was removed at once",
             hint="Nothing was written; run it again. Let no other tool remove branches whose names begin with cdc_.",
-            table=of,
-            branch=name,
+            table=branch.of,
+            branch=branch.name,
         )
-    return Branch(name, snapshot_id, head, table, of, rows=rows_of(table.snapshot(head).summary()))
 
 
 def drop_left_over(table: Any, now: float | None = None) -> None:
@@ -209,8 +214,7 @@ def refuse_moved(table: Any, branch: Branch) -> None:
         MergeConflict: it has another snapshot.
     """
     _refuse_other(table, MAIN, branch.parent, branch.of)
-    for one in branch.all:
-        _refuse_other(table, one.name, one.snapshot_id, branch.of)
+    _refuse_other(table, branch.name, branch.snapshot_id, branch.of)
 
 
 def _refuse_other(table: Any, name: str, expected: int | None, of: str) -> None:
@@ -227,9 +231,9 @@ def _refuse_other(table: Any, name: str, expected: int | None, of: str) -> None:
 
 
 def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: JavaClasses) -> int:
-    """Commit the branch as the table's next snapshot and remove the branch, in one commit; returns the snapshot.
+    """Commit the branch and its new files as the table's next snapshot and remove the branch, in one commit; returns the snapshot.
 
-    Several snapshots of the branch become one, which Iceberg validates against the parent that was read.
+    Iceberg validates what was not one statement on the branch against the parent that was read.
 
     Args:
         branch: a branch with all statements executed.
@@ -246,16 +250,14 @@ def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: 
     # Iceberg does not rebase a schema change on another commit, so all checks still hold at the commit.
     change.updateSchema().commit()
     net = None
-    if branch.parent is None or (len(branch.made) <= 1 and branch.beside is None):
+    if len(branch.made) == 1 and not branch.files:
         change.manageSnapshots().fastForwardBranch(MAIN, branch.name).removeBranch(branch.name).commit()
     else:
-        net = Net.of(table, branch.made)
+        net = Net.of(table, branch.made, branch.files)
         net.commit_to(change, branch.parent, properties, classes)
-        removal = change.manageSnapshots()
-        for one in branch.all:
-            removal = removal.removeBranch(one.name)
-        removal.commit()
-        expire(change, table, branch.made)
+        if branch.snapshot_id is not None:
+            change.manageSnapshots().removeBranch(branch.name).commit()
+            expire(change, table, branch.made)
     published = change.table().currentSnapshot()
     rows = rows_of(published.summary())
     if not SAME_ROWS.allows(branch.rows, rows):

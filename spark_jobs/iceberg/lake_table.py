@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
@@ -44,12 +45,14 @@ from spark_jobs.iceberg.branches import (
     drop,
     drop_left_over,
     new_branch,
+    open_branch,
     publish,
     refuse_moved,
     start_branch,
     wrong_rows,
 )
 from spark_jobs.iceberg.completion import Completion, refuse_absent
+from spark_jobs.iceberg.data_files import write_files
 from spark_jobs.iceberg.key_check import COUNTED_KEYS, PLAIN, count_sql, counts_sql, fault, settled
 from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_key
 from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed
@@ -63,7 +66,7 @@ from spark_jobs.runtime.session import activate, set_for
 from spark_jobs.sql import belongs, full_name, point, struct
 
 BESIDE_ROWS = 20_000
-"""Fewest rows that are appended while the rows that they replace are deleted: a second branch is one commit more."""
+"""Fewest rows that are written while the rows that they replace are deleted: fewer would not save the cost of a thread."""
 
 ROWS_PER_FILE = 250_000
 """Most rows of an append that become one file, sorted by key."""
@@ -133,7 +136,7 @@ class IcebergTable(DefinedTable):
         last = self._last_change(table, changes.rows.repartitionByRange(files, *keys))
         rows = marked(last, cuts_of(commit.supersedes)) if keeps_deleted else last.where(f"{quoted(OP)} <> '{DELETE}'")
         with self._marked(table, commit.markers), self._branch(table) as branch:
-            self._write_sorted(table, rows, keys, branch, Rows(0, changes.at_most))
+            branch.add(self._write_sorted(table, rows, keys, branch, changes.at_most), Rows(0, changes.at_most))
         return self._loaded().records or 0
 
     def _cached(self, last: DataFrame, most: int) -> DataFrame:
@@ -207,52 +210,26 @@ class IcebergTable(DefinedTable):
             rows = self._without_outdated(table, rows, keys)
         cuts = cuts_of(commit.supersedes) if keeps_deleted else []
         new, count = (marked(rows, cuts), keys.rows) if keeps_deleted else (rows, keys.upserts)
-        beside = replaces and not guard and count > BESIDE_ROWS and table.records is not None
-        with self._branch(table, beside=beside) as branch:
-            if branch.beside is not None:
-                self._write_beside(table, new, keys, commit, branch, branch.beside, count)
-                return
-            deleted, emptied = self._replace(
-                table, keys if replaces else None, commit, branch, newest=not guard and count > 0
-            )
-            appended: int | None = 0
-            if count or not replaces:
-                appended = self._add(table, new, branch, count, may_be_fewer=guard and replaces)
-            if replaces and not (appended == count and (emptied or settled(keys, deleted))):
-                self._count_keys(table, keys, branch, count, guard=guard)
-
-    def _write_beside(
-        self,
-        table: LakeTable,
-        new: DataFrame,
-        keys: KeyRange,
-        commit: TableCommit,
-        branch: Branch,
-        beside: Branch,
-        count: int,
-    ) -> None:
-        """Append many rows on the branch beside the given one, while the rows that they replace are deleted on the given one.
-
-        Each of the two leaves cores idle: a few tasks write large files, and the driver plans and commits. The deletes do not
-        see the new rows, as if these came later.
-        """
-
-        def append() -> int | None:
-            activate(self._session)  # in this thread
-            return self._add(table, new, beside, count)
-
-        with ThreadPoolExecutor(1) as thread:
-            appending = thread.submit(append)
+        with self._branch(table) as branch, ThreadPoolExecutor(1) as thread:
+            beside = replaces and count > BESIDE_ROWS
+            writing = thread.submit(self._write_beside, table, new, count, branch) if beside else None
             try:
-                deleted, emptied = self._replace(table, keys, commit, branch, newest=True)
+                deleted, emptied = self._replace(
+                    table, keys if replaces else None, commit, branch, newest=not guard and count > 0
+                )
             except Exception as error:
-                if isinstance(another := appending.exception(), Exception):
-                    error.add_note(f"The append of the new rows failed too: {said(another)}")
+                if writing is not None and isinstance(another := writing.exception(), Exception):
+                    error.add_note(f"New rows could not be written either: {said(another)}")
                 raise
-            appended = appending.result()
-        if not (emptied or settled(keys, deleted)):
-            self._count_keys(table, keys, branch, 0, guard=False)
-        branch.take_over(appended, self._java())
+            files = writing.result() if writing is not None else self._new_files(table, new, count, branch)
+            appended = branch.add(files, Rows(0 if guard and replaces else count, count))
+            if replaces and not (appended == count and (emptied or settled(keys, deleted))):
+                self._count_keys(table, keys, branch, count, appended, guard=guard)
+
+    def _write_beside(self, table: LakeTable, new: DataFrame, count: int, branch: Branch) -> list[Any]:
+        """Write new rows in a thread, while another one deletes the rows that they replace; either leaves cores idle."""
+        activate(self._session)
+        return self._new_files(table, new, count, branch)
 
     def _replace(
         self, table: LakeTable, keys: KeyRange | None, commit: TableCommit, branch: Branch, *, newest: bool
@@ -275,8 +252,10 @@ class IcebergTable(DefinedTable):
         self._fill(table, commit.fills, branch)
         return deleted, emptied
 
-    def _count_keys(self, table: LakeTable, keys: KeyRange, branch: Branch, count: int, *, guard: bool) -> None:
-        """Count the rows of a merge's keys on its branch.
+    def _count_keys(
+        self, table: LakeTable, keys: KeyRange, branch: Branch, count: int, appended: int, *, guard: bool
+    ) -> None:
+        """Count the rows of a merge's keys on its branch, which does not have the new ones yet.
 
         Raises:
             MergeError: a key has no row or two, or a row that should have been replaced.
@@ -289,7 +268,7 @@ class IcebergTable(DefinedTable):
                 found, old = self._sql(count_sql(lake, keys)).collect()[0]
         else:
             found, old = self._sql(counts_sql(lake, table, keys)).collect()[0]
-        if why := fault(keys, count, found, old, one_each=one_each):
+        if why := fault(keys, count, found + appended, old, one_each=one_each):
             # A newer row may be one that another commit wrote meanwhile: a conflict, not a wrong row.
             refuse_moved(self._java(), branch)
             raise wrong_rows(self._table, why)
@@ -334,6 +313,8 @@ class IcebergTable(DefinedTable):
 
     def _execute(self, branch: Branch, statement: str, change: Rows) -> int | None:
         """Execute a statement on the branch, and check its snapshot; returns the number of added rows, None if unknown."""
+        if branch.snapshot_id is None:
+            start_branch(branch)
         self._sql(statement)
         return branch.follow(self._java(), change)
 
@@ -351,21 +332,21 @@ class IcebergTable(DefinedTable):
             f"SELECT s.* FROM {self._view(LEFT_VIEW)} AS s LEFT ANTI JOIN {self._view(NEWER_VIEW)} AS t ON {condition}"
         )
 
-    def _add(
-        self, table: LakeTable, rows: DataFrame, branch: Branch, count: int, *, may_be_fewer: bool = False
-    ) -> int | None:
-        """Append rows in key order; an empty append commits too, with the marker.
+    def _add(self, table: LakeTable, rows: DataFrame, branch: Branch, count: int) -> None:
+        """Write new rows, exactly so many."""
+        branch.add(self._new_files(table, rows, count, branch), Rows(count, count))
+
+    def _new_files(self, table: LakeTable, rows: DataFrame, count: int, branch: Branch) -> list[Any]:
+        """Write new rows as files in key order, and return the files, Iceberg's Java objects.
 
         Args:
             table: the lake table.
             rows: the rows.
-            branch: the branch.
-            count: number of rows.
-            may_be_fewer: whether there may be fewer rows.
-
-        Returns:
-            The number of rows that were appended; None if unknown.
+            count: number of rows at most; none are written if it is 0.
+            branch: with which they are published.
         """
+        if not count:
+            return []
         partition = (IS_CURRENT,) if table.mode == "scd2" else ()
         order = [quoted(name) for name in (*partition, *(table.primary_key or ORDER))]
         files = -(-count // ROWS_PER_FILE)
@@ -374,26 +355,24 @@ class IcebergTable(DefinedTable):
             rows = rows.coalesce(1)
         elif table.layout.in_key_order:
             rows = rows.repartitionByRange(files, *order)
-        return self._write_sorted(table, rows, order, branch, Rows(0 if may_be_fewer else count, count))
+        return self._write_sorted(table, rows, order, branch, count)
 
     def _write_sorted(
-        self, table: LakeTable, rows: DataFrame, order: Sequence[str], branch: Branch, change: Rows
-    ) -> int | None:
-        """Append rows in their Spark partitions, each sorted; returns their number, None if unknown."""
-        columns = written_rows(rows, table)
+        self, table: LakeTable, rows: DataFrame, order: Sequence[str], branch: Branch, most: int
+    ) -> list[Any]:
+        """Write rows in their Spark partitions, each sorted; returns their files."""
+        columns, options = written_rows(rows, table), {}
         if table.layout.in_key_order:
             columns = columns.sortWithinPartitions(*order)
-        writer = columns.writeTo(full_name(self._name, branch.name))
-        if not table.layout.in_key_order and (change.most or 0) > ROWS_PER_FILE:
-            writer = writer.option("distribution-mode", "range")  # else each task writes a file of each partition
-        writer.append()
-        return branch.follow(self._java(), change)
+        elif most > ROWS_PER_FILE:
+            options["distribution-mode"] = "range"  # else each task writes a file of each partition
+        return write_files(columns, branch.table, options, java_classes(self._session))
 
     @contextmanager
-    def _branch(self, table: LakeTable, *, beside: bool = False) -> Iterator[Branch]:
-        """Yield a branch, with another one beside it if asked; if the block succeeds, the table's next snapshot is made of them.
+    def _branch(self, table: LakeTable) -> Iterator[Branch]:
+        """Yield a branch that is published as the table's next snapshot if the block succeeds.
 
-        No other job uses the branch. If the block raises, the job removes it; that of a killed job is removed when it counts
+        It is created with its first statement. No other job uses it. If the block raises, the job removes it; that of a killed job is removed when it counts
         as left over.
 
         Raises:
@@ -401,7 +380,7 @@ class IcebergTable(DefinedTable):
         """
         java = self._java()
         drop_left_over(java)
-        branch = start_branch(java, new_branch(), table.snapshot_id, self._table, new_branch() if beside else None)
+        branch = open_branch(java, new_branch(), table.snapshot_id, self._table)
         try:
             yield branch
             self._publish(table, branch)
@@ -411,8 +390,10 @@ class IcebergTable(DefinedTable):
 
     def _abandon(self, branch: Branch, error: Exception) -> None:
         """Remove the branch of a failed job; if that fails too, the error gets a note."""
+        if branch.snapshot_id is None:
+            return
         try:
-            drop(self._java(), [one.name for one in branch.all])
+            drop(self._java(), [branch.name])
         except (Py4JJavaError, AnalysisException) as another:
             error.add_note(f"Its branch {branch.name} stays until it counts as left over: {said(another)}")
 

@@ -1,4 +1,4 @@
-"""Combines several snapshots of a branch into one row delta: the data and delete files that were added and removed."""
+"""Combines snapshots of a branch and new data files into one row delta: the data and delete files that were added and removed."""
 
 from __future__ import annotations
 
@@ -74,12 +74,13 @@ class Net:
     manifests: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, table: Any, snapshots: Sequence[int]) -> Net:
+    def of(cls, table: Any, snapshots: Sequence[int], files: Iterable[Any] = ()) -> Net:
         """Return the net of snapshots, oldest first.
 
         Args:
             table: Iceberg's Java object.
             snapshots: snapshot IDs.
+            files: data files that are added after all of them, Iceberg's Java objects.
         """
         net, io = cls(), table.io()
         for number in snapshots:
@@ -90,6 +91,7 @@ class Net:
             net.manifests |= {
                 str(m.path()) for m in each(snapshot.allManifests(io)) if m.snapshotId() in set(snapshots)
             }
+        net.data.update((_key(file), file) for file in files)
         net._drop_dangling()
         net.unneeded -= {path for path, _ in (*net.data, *net.deletes)}  # one Puffin file holds many vectors
         return net
@@ -111,14 +113,14 @@ class Net:
                 self.unneeded.add(key[0])
                 del self.deletes[key]
 
-    def commit_to(self, change: Any, parent: int, properties: Mapping[str, str], classes: JavaClasses) -> None:
+    def commit_to(self, change: Any, parent: int | None, properties: Mapping[str, str], classes: JavaClasses) -> None:
         """Commit the net to ``main`` as one row delta of a transaction.
 
         Iceberg refuses it if rows were added or deleted since the parent, or if a data file with new deletes no longer exists.
 
         Args:
             change: the transaction.
-            parent: the snapshot that was read.
+            parent: the snapshot that was read; None for a table without snapshots.
             properties: of the new snapshot's summary.
             classes: cache of Iceberg's classes.
         """
@@ -136,7 +138,8 @@ class Net:
             needed.add(path)
         for name, text in properties.items():
             delta = delta.set(name, text)
-        delta = delta.validateFromSnapshot(parent)
+        if parent is not None:
+            delta = delta.validateFromSnapshot(parent)
         delta = delta.conflictDetectionFilter(
             classes.static("org.apache.iceberg.expressions.Expressions", "alwaysTrue")()
         )
