@@ -1,11 +1,10 @@
 """The rows of a lake table in Apache Iceberg: by default merge-on-read with deletion vectors.
 
-An upsert is two steps (`./dev bench lake merges` compares them with one MERGE INTO): a DELETE of the changed keys, then an append
+An upsert is two steps (`./dev bench lake merges` compares them with one MERGE INTO): a DELETE of the changed keys, and an append
 of the new rows. Few keys are named in the DELETE, many are broadcast to it. Where the table may have newer rows, or where files are
-written again, a MERGE that only deletes compares the broadcast key and order columns. Both steps go to a branch, which is
-published in one commit; many new rows go to a second branch while the DELETE runs. A single step uses a branch too: Iceberg
-allows two concurrent appends to a table, and only the branch shows that another merge of the same batches, perhaps an abandoned
-one that still runs, came first.
+written again, a MERGE that only deletes compares the broadcast key and order columns. The DELETE goes to a branch, and the new rows
+to data files without a commit, at the same time if they are many. One commit publishes both. It is refused if another commit came
+first, also after an append: another merge of the same batches, perhaps an abandoned one that still runs, may have made it.
 """
 
 from __future__ import annotations

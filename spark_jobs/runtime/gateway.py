@@ -16,8 +16,6 @@ from typing import Any
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
-from spark_jobs.runtime.java_view import use_caching_view
-
 DROPPED_LINE = b"WARNING: Using incubator modules: jdk.incubator.vector"
 
 _END = b"\0\n"
@@ -46,7 +44,6 @@ def start_java(settings: Mapping[str, str], hidden: Collection[str] = ()) -> Non
     except BaseException:
         _end(write, lines)  # the lines explain the failure
         raise
-    use_caching_view(gateway)
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - as it does with a gateway that it starts itself
     atexit.register(_end, write, lines)
 

@@ -94,7 +94,7 @@ SLOW = [
     Smoke(
         "lake",
         ("start", "--tables", "1", "--runs", "1"),
-        ("1 tables with 50 changes each without cached names of Java: CPU",),
+        ("1 tables with 50 changes each without the archive of classes: CPU",),
         frozenset({"with all"}),
         "lake-start.json",
     ),

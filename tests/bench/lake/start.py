@@ -11,7 +11,7 @@ from statistics import median
 
 from cdc_lib.store import documents
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.runtime import gateway, session
+from spark_jobs.runtime import session
 from tests.bench.report import Figure, spread
 from tests.bench.usage import Usage, measure
 from tests.harness.batches import BIGINT, TEXT, BatchWriter, Row, table
@@ -28,13 +28,8 @@ def _no_archive() -> None:
     session.archive_options = lambda _: []  # type: ignore[assignment]
 
 
-def _no_cached_names() -> None:
-    gateway.use_caching_view = lambda _: None  # type: ignore[assignment]
-
-
 WITHOUT: Mapping[str, Callable[[], None]] = {
     "the archive of classes": _no_archive,
-    "cached names of Java": _no_cached_names,
 }
 
 

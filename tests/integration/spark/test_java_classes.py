@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from py4j.java_gateway import JavaClass, JavaPackage, JVMView
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import functions
 
 from cdc_lib.model.lake_table import LakeName
@@ -36,6 +37,16 @@ def commands(spark_lake, monkeypatch):
     return asked
 
 
+@pytest.fixture
+def view(spark_lake, monkeypatch):
+    """Give pyspark the view that the jobs of a server have."""
+    spark, _ = spark_lake
+    view = CachingView(spark._jvm._gateway_client, "default", id="rj")
+    monkeypatch.setattr(SparkContext, "_jvm", view)
+    monkeypatch.setattr(spark, "_jvm", view)
+    return view
+
+
 def test_a_class_and_its_static_method_need_one_request_each(classes, commands):
     """py4j alone sends a request for each part of a name, at each use."""
     for _ in range(3):
@@ -60,7 +71,7 @@ def test_the_sessions_of_an_application_share_resolved_names(spark_lake, command
     assert len(commands) == 1
 
 
-def test_loading_a_table_resolves_no_names(spark_lake, commands):
+def test_loading_a_table_resolves_no_names(spark_lake, view, commands):
     """From the second table on; without the cache it takes eleven requests each."""
     spark, config = spark_lake
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {config.lake.catalog}.names")
@@ -88,7 +99,7 @@ def test_a_name_that_is_no_static_method_is_reported_each_time(classes, method):
             classes.static("java.lang.Integer", method)
 
 
-def test_pyspark_resolves_a_function_once(spark_lake, commands):
+def test_pyspark_resolves_a_function_once(spark_lake, view, commands):
     """Without the cache, two requests for each column of each statement."""
     spark, _ = spark_lake
     spark.range(1).select(functions.col("id"), functions.lit(1))
@@ -98,10 +109,10 @@ def test_pyspark_resolves_a_function_once(spark_lake, commands):
     assert commands == []
 
 
-def test_py4j_is_not_patched(spark_lake):
+def test_py4j_is_not_patched(spark_lake, view):
     """The view of Java is our subclass; no class of py4j is changed."""
     spark, _ = spark_lake
-    assert type(spark._jvm) is CachingView
+    assert isinstance(view.java.util.ArrayList, JavaClass)
     plain = JVMView(spark._jvm._gateway_client, "default", id="rj")
     assert type(plain.java.util) is JavaPackage
     assert type(plain.java.util.ArrayList) is JavaClass
