@@ -99,6 +99,7 @@ class Branch:
     def _refuse_wrong(self, before: int | None, after: int | None, change: Rows) -> None:
         if not change.allows(before, after):
             # The frame may have been computed again from another commit's table, which is a conflict, not a wrong row.
+            self.table.refresh()
             _refuse_other(self.table, MAIN, self.parent, self.of)
             raise wrong_rows(self.of, f"{before} rows before a statement, {after} after it, expected {change}")
 

@@ -18,7 +18,7 @@ COMMITS: dict[str, tuple[Any, str]] = {
     "the removal of left-over branches": (lake_table, "drop_left_over"),
     "the start of a branch": (lake_table, "start_branch"),
     "the commit of the deletes": (lake_table.IcebergTable, "_delete_keys"),
-    "the commit of the rows": (lake_table.IcebergTable, "_add"),
+    "the writing of the rows": (lake_table.IcebergTable, "_new_files"),
     "the publication of a branch": (lake_table, "publish"),
 }
 """Label of each commit, and the function that does it."""

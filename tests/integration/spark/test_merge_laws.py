@@ -35,7 +35,7 @@ def test_a_batch_merged_again_after_later_deletes_changes_nothing(lake, orders, 
     assert lake.snapshots(orders.name) == before
 
 
-@pytest.mark.parametrize("where", ["_delete_keys", "_add", "publish"])
+@pytest.mark.parametrize("where", ["_delete_keys", "_new_files", "publish"])
 def test_a_merge_killed_in_the_middle_is_invisible_and_correct_after_the_retry(lake, orders, three, monkeypatch, where):
     """A merge that fails removes its branch, and leaves nothing else."""
     two = [Row("d", 110, {"id": 1, "state": "new"}), Row("u", 120, {"id": 2, "state": "paid"})]

@@ -46,7 +46,7 @@ def rows(lake, orders):
     return lake.rows(orders.name, "id", "state")
 
 
-@pytest.mark.parametrize("where", ["_delete_keys", "_add", "publish"])
+@pytest.mark.parametrize("where", ["_delete_keys", "_new_files", "publish"])
 def test_a_merge_of_a_commit_that_dies_in_the_middle_is_right_after_the_retry(lake, orders, merged, monkeypatch, where):
     """Nobody sees half a transaction."""
     with monkeypatch.context() as patch:

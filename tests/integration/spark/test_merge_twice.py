@@ -44,10 +44,12 @@ def overtaken(lake, monkeypatch, commit, plan):
 
 def test_an_overtaken_merge_adds_no_row_twice(lake, orders, monkeypatch):
     """Neither the first rows of a table nor later ones."""
-    overtaken(lake, monkeypatch, "_add", lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)})))
+    overtaken(
+        lake, monkeypatch, "_new_files", lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)}))
+    )
     assert ids(lake, orders) == [11, 12, 13]
     later = lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows_from(110)}))
-    overtaken(lake, monkeypatch, "_add", later)
+    overtaken(lake, monkeypatch, "_new_files", later)
     assert ids(lake, orders) == [11, 12, 13, 111, 112, 113]
 
 

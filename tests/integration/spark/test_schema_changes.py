@@ -172,7 +172,7 @@ def test_a_dropped_column_leaves_the_lake_where_it_follows(source, monkeypatch):
         def killed(*_, **__):
             raise MergeError("killed")
 
-        patch.setattr(IcebergTable, "_add", killed)
+        patch.setattr(IcebergTable, "_new_files", killed)
         with pytest.raises(MergeError, match="killed"):
             merge(source.lake.spark, source.capture.config, plan, source.capture.store, source.lake.said.append)
     assert {mode: source.columns(mode) for mode in MODES} == {mode: ["id", "v"] for mode in MODES}

@@ -362,9 +362,9 @@ ESSENTIAL = [
     ("mirror", "maintain", "merge", "before", "the removal of old snapshots"),
     ("mirror", "repair", "merge", "after", "the first look at the table"),
     ("mirror", "merge", "foreign_delete", "before", "the publication of a branch"),
-    ("scd2", "backfill", "merge", "before", "the commit of the rows"),
+    ("scd2", "backfill", "merge", "before", "the writing of the rows"),
     ("append", "merge", "merge", "after", "the first look at the table"),
-    ("append", "backfill", "merge", "before", "the commit of the rows"),
+    ("append", "backfill", "merge", "before", "the writing of the rows"),
     ("mirror", "snapshot", "merge", "after", "the commit of the deletes"),
     ("mirror", "maintain", "backfill", "before", "the rewriting of files"),
     ("mirror", "backfill", "repair", "after", "the first look at the table"),
@@ -372,7 +372,7 @@ ESSENTIAL = [
     ("mirror", "merge", "other_source", "after", COLUMNS),
     ("mirror", "merge", "backfill", "before", "the tidying of a table"),
     ("soft_delete", "backfill", "repair", "before", "the publication of a branch"),
-    ("scd2", "snapshot", "merge", "before", "the commit of the rows"),
+    ("scd2", "snapshot", "merge", "before", "the writing of the rows"),
 ]
 
 
@@ -406,7 +406,7 @@ def test_no_pair_of_writers_loses_or_duplicates_a_row_at_any_point(overlapped, m
     [
         ("after", "the start of a branch"),
         ("after", "the commit of the deletes"),
-        ("before", "the commit of the rows"),
+        ("before", "the writing of the rows"),
         ("before", "the publication of a branch"),
     ],
 )
@@ -417,13 +417,14 @@ def test_a_removed_branch_is_detected_and_the_merge_retried(overlapped, when, de
 
 def test_a_left_over_branch_is_removed_after_its_lease(lake):
     """Not before; and what only it shows leaves the table's metadata with it."""
-    from spark_jobs.iceberg.branches import LEASE, drop_left_over, new_branch, start_branch
+    from spark_jobs.iceberg.branches import LEASE, drop_left_over, new_branch, open_branch, start_branch
 
     writers = Writers(lake, "mirror")
     target = writers.lake.target(writers.orders.name)
     java, now = target._java(), 4_000_000_000.0
     snapshots = lake.snapshots(writers.orders.name)
-    branch = start_branch(java, new_branch(now), target.load().snapshot_id, writers.orders.name)
+    branch = open_branch(java, new_branch(now), target.load().snapshot_id, writers.orders.name)
+    start_branch(branch)
     name = f"{writers.lake.name(writers.orders.name)}.`branch_{branch.name}`"
     lake.spark.sql(f"DELETE FROM {name} WHERE id = 1")
     java.refresh()
