@@ -52,6 +52,7 @@ QUICK = [
     Smoke("parallel", ("--rows", "200"), ("processes", "speed x one"), frozenset({"one process"})),
     Smoke("positions", ("--files", "8", "--rows", "200", "--acks", "5"), ("mysqlbinlog --raw", "S3 server"), frozenset({"mysqlbinlog --raw"})),
     Smoke("tables", ("--sizes", "20", "40"), ("plan of a merge", "ack of nothing new")),
+    Smoke("tables", ("--server", "mysql", "--sizes", "3", "6"), ("snapshots, drain", "6 tables, status", "ratio of CPU")),
 ]  # fmt: skip
 SLOW = [
     Smoke(
@@ -67,6 +68,7 @@ SLOW = [
     Smoke("ddl", ("--tables", "16"), ("FULL", "MINIMAL", "readings"), frozenset({"8 tables"})),
     Smoke("memory", ("--mib", "40"), ("one transaction of 40 MiB", "8 values of 64 MiB")),
     Smoke("reselect", ("--rows", "500"), ("one integer", "text and integer", "keys/s")),
+    Smoke("tables", ("--server", "mariadb", "--sizes", "3", "--merges"), ("changes in 20, merge", "3 tables, lake tables")),
     Smoke("tunnel", ("--scale", "0.001", "--kind", "asyncssh"), ("drained directly", "through an SSH server", "through a SOCKS proxy"), frozenset({"directly"})),
     Smoke(
         "snapshot",
@@ -149,7 +151,7 @@ def check(smoke: Smoke, folder: Path) -> None:
     assert all(figure["met"] is not None for figure in figures if figure["goal"] is not None)
 
 
-@pytest.mark.parametrize("smoke", QUICK, ids=lambda smoke: smoke.name)
+@pytest.mark.parametrize("smoke", QUICK, ids=lambda smoke: "-".join([smoke.name, *smoke.arguments[:1]]))
 def test_a_benchmark_runs_and_prints_its_figures(smoke, tmp_path):
     check(smoke, tmp_path)
 
