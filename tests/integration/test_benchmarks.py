@@ -19,7 +19,7 @@ from tests.bench.lake.__main__ import PARTS
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "tests" / "bench"
-NOT_BENCHMARKS = {"page", "readers", "usage", "lake.once", "lake.start", "reading.duckdb_process"}
+NOT_BENCHMARKS = {"page", "readers", "usage", "lake.once", "lake.plain", "lake.start", "reading.duckdb_process"}
 """Modules that are not benchmarks: programs that benchmarks start, and the writer of the page."""
 
 
@@ -92,7 +92,13 @@ SLOW = [
         "lake-merges.json",
     ),
     Smoke("lake", ("reads", "--rows", "10000", "--windows", "2"), ("as a multiple of compacted", "a get of one key opens"), file="lake-reads.json"),
-    Smoke("lake", ("many", "--tables", "2"), ("2 tables with 50 changes each: wall",), file="lake-many.json"),
+    Smoke(
+        "lake",
+        ("many", "--tables", "2"),
+        ("2 tables with 50 changes each: wall", "on a warm Spark server: wall", "a MERGE INTO for each table: CPU"),
+        frozenset({"a MERGE INTO for each table"}),
+        "lake-many.json",
+    ),
     Smoke(
         "lake",
         ("start", "--tables", "1", "--runs", "1"),
@@ -103,11 +109,16 @@ SLOW = [
     Smoke(
         "lake",
         ("server", "--tables", "2", "--merges", "3"),
-        ("2 tables with 50 changes each, on a Spark server: wall", "Java's process, after 3 merges", "new tables: CPU"),
-        frozenset({"a Java process of its own", "new tables"}),
+        ("2 tables with 50 changes each, on a Spark server: wall", "Java's process, after 3 merges", "new tables: CPU", "a MERGE INTO for each table: wall"),
+        frozenset({"a Java process of its own", "new tables", "a MERGE INTO for each table"}),
         "lake-server.json",
     ),
-    Smoke("lake", ("sources", "--sources", "2", "--tables", "2"), ("2 sources with 2 tables of 50 changes each", "after 4 rounds"), file="lake-sources.json"),
+    Smoke(
+        "lake",
+        ("sources", "--sources", "2", "--tables", "2", "--rounds", "1"),
+        ("2 sources with 2 tables of 50 changes each", "round 1 of 1: ", "after 2 rounds", "peak memory of Java"),
+        file="lake-sources.json",
+    ),
     Smoke(
         "lake",
         ("executors", "--rows", "2000", "--changes", "100"),
