@@ -66,6 +66,7 @@ from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
 from cdc_lib.store.manifests import find_manifest, with_stored_chunks
 from cdc_lib.store.objects.open import open_store
 from cdc_lib.store.observations import note_drain
+from cdc_lib.store.recent_cursors import RecentCursorStore
 
 log = logging.getLogger(__name__)
 
@@ -277,6 +278,10 @@ class Pipeline:
 
     # --- drain
 
+    def for_snapshots(self) -> Pipeline:
+        """Return the pipeline with which many snapshots are drained: it loads the drain cursor, which holds them all, only now and then."""
+        return replace(self, cursors=RecentCursorStore(self.cursors))
+
     def drain(self, unit: DrainUnit, *, until: datetime | None = None) -> DrainResult:
         """Read one unit from the server of the drain cursor; see :meth:`drain_here`."""
         return self._at(self._address()).drain_here(unit, until=until)
@@ -332,8 +337,10 @@ class Pipeline:
         if isinstance(unit, Window):
             acked = Point.at(unit.epoch, unit.stop) <= Point.at(cursor.epoch, cursor.position)
             return acked and unit.start < unit.stop and find_manifest(self.store, layout.manifest_key(unit)) is None
-        whole = replace(unit, range_number=None).id
-        known = next((task for task in cursor.snapshots if task.id == whole and task.complete), None)
+        # Fields, and not ids, are compared: of many snapshots each asks this of all.
+        whole = unit.snapshot_id, unit.database, unit.table
+        tasks = (task for task in cursor.snapshots if task.complete)
+        known = next((one for one in tasks if (one.snapshot_id, one.database, one.table) == whole), None)
         if known is None or known.cancelled:
             return known is not None
         return find_manifest(self.store, layout.chunk_manifest_key(unit, 0)) is None

@@ -27,6 +27,7 @@ from cdc_lib.lake.routing import LakeMerge, lake_merges
 from cdc_lib.merge.answers import answers_for
 from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import StoredBatch, tables_of
+from cdc_lib.merge.table_batches import by_table
 from cdc_lib.model.backfill import COPY_SUFFIX, Backfill, BackfillReport, BackfillRequest
 from cdc_lib.model.lake_table import LakeTable, Marker
 from cdc_lib.model.position import Point
@@ -171,7 +172,7 @@ def _attempt(
         config,
         pipeline.store,
         plan,
-        batches,
+        by_table(batches),
         None,
         say,
         None,

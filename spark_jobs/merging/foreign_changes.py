@@ -65,6 +65,15 @@ class ForeignChangeDetector:
     cuts: Sequence[TableCut] = ()
     noticed: list[ForeignCommit] = field(default_factory=list)
     refused: dict[str, tuple[tuple[TableName, ...], ForeignChange]] = field(default_factory=dict)
+    _by_lake_table: dict[str, dict[TableName, TableCut]] = field(init=False, repr=False, default_factory=dict)
+    _drops: dict[TableName, list[Point]] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Sort the cuts once: each of many tables asks for its own."""
+        for cut in self.cuts:
+            self._by_lake_table.setdefault(cut.lake_table, {})[cut.table] = cut
+            if cut.dropped is not None:
+                self._drops.setdefault(cut.table, []).append(cut.dropped)
 
     def begin(self, lake: LakeMerge, target: MergeTarget[DataFrame], state: LakeTable | None) -> Abandoned | None:
         """Check a lake table before it is merged; one at fault that the source no longer has is returned, and left as it is.
@@ -94,7 +103,7 @@ class ForeignChangeDetector:
 
     def _cuts_of(self, lake: LakeMerge) -> dict[TableName, TableCut]:
         """Return the entries of a lake table in the last cut, by source table."""
-        return {cut.table: cut for cut in self.cuts if cut.lake_table == str(lake.name)}
+        return dict(self._by_lake_table.get(str(lake.name), {}))
 
     def _dropped(self, table: TableName, cut: TableCut | None) -> Point | None:
         """Return where the source dropped a table, unless it created it again before the end of this merge."""
@@ -105,18 +114,19 @@ class ForeignChangeDetector:
 
     def with_drop(self, table: TableName, marker: Marker) -> Marker:
         """Return a table's marker with the DROP at which the table was left as it is, so that the marker does not have it."""
-        drops = (cut.dropped for cut in self.cuts if cut.table == table and cut.dropped is not None)
+        drops = self._drops.get(table, ())
         at = next((point for point in drops if marker.merged_to is None or marker.merged_to < point), None)
         return replace(marker, dropped=at) if at is not None else marker
 
     def look(self, cut: TableCut, target: MergeTarget[DataFrame], state: LakeTable | None) -> LakeFault | None:
         """Return the fault of a lake table that this merge does not change; it is kept for the report."""
-        before = [one for one in self.cuts if (one.table, one.lake_table) == (cut.table, cut.lake_table)]
-        if not before or before[0].dropped is not None:
+        known = self._by_lake_table.get(cut.lake_table, {})
+        before = known.get(cut.table)
+        if before is None or before.dropped is not None:
             return None  # the source has no such table, so that nothing can restore it
-        fault = self._fault(before[0], state, self._past(before, target, state))
+        fault = self._fault(before, state, self._past([before], target, state))
         if fault is not None:
-            tables = sorted(one.table for one in self.cuts if one.lake_table == cut.lake_table)
+            tables = sorted(known)
             try:
                 self._refuse(cut.lake_table, tables, cut.table, fault)
             except ForeignChange:

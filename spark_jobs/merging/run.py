@@ -20,6 +20,7 @@ from cdc_lib.merge.answers import answers_for
 from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import StoredBatch, tables_of
 from cdc_lib.merge.publish import publish_cut
+from cdc_lib.merge.table_batches import by_table
 from cdc_lib.model.failed_table import Stopped, StoppedTable
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 from cdc_lib.ports import ObjectStore
@@ -108,7 +109,17 @@ def merge(
     named = lru_cache(partial(named_snapshots, store, config.source))
     answers = answers_for(config, store)
     job = TableMerge(
-        config, store, plan, batches, origin, say, lag, watch=watch, named_by_cuts=named, now=now, answers=answers
+        config,
+        store,
+        plan,
+        by_table(batches),
+        origin,
+        say,
+        lag,
+        watch=watch,
+        named_by_cuts=named,
+        now=now,
+        answers=answers,
     )
     LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
     stopped: list[StoppedTable] = []

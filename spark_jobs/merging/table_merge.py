@@ -36,6 +36,7 @@ from cdc_lib.merge.replayed_defaults import limit_replays
 from cdc_lib.merge.scd2.epochs import unfinished_epochs
 from cdc_lib.merge.stopped_columns import refuse_columns, refuse_narrower, refuse_wider
 from cdc_lib.merge.stopped_statements import refuse_statements
+from cdc_lib.merge.table_batches import TableBatches
 from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import DRAIN, EpochChange
@@ -95,7 +96,7 @@ class TableMerge:
         config: the source.
         store: holds the batches.
         plan: the plan.
-        batches: its batches, in order.
+        batches: those of each table, in order.
         origin: opens the source; None for no re-selection.
         say: receives a line for each re-selected table.
         lag: of the merge's windows.
@@ -111,7 +112,7 @@ class TableMerge:
     config: SourceConfig
     store: ObjectStore
     plan: MergePlan
-    batches: Sequence[StoredBatch]
+    batches: TableBatches
     origin: Origin | None = None
     say: Say = say_line
     lag: timedelta | None = None
@@ -159,22 +160,17 @@ class TableMerge:
         """
         cuts = list(cuts)
         known = {str(lake.name): lake for lake in lake_merges(self.config, (cut.table for cut in cuts))}
-        routed = [cut for cut in cuts if cut.lake_table in known and cut.table in known[cut.lake_table].tables]
-        states = {name: self._target(session, known[name]).load() for name in {cut.lake_table for cut in routed}}
-        return [one for cut in routed if (one := self._current(session, known, cut, states)) is not None]
+        tables = {name: frozenset(lake.tables) for name, lake in known.items()}
+        routed = [cut for cut in cuts if cut.table in tables.get(cut.lake_table, ())]
+        targets = {name: self._target(session, known[name]) for name in {cut.lake_table for cut in routed}}
+        states = {name: target.load() for name, target in targets.items()}
+        found = (self._current(targets[cut.lake_table], cut, states[cut.lake_table]) for cut in routed)
+        return [one for one in found if one is not None]
 
-    def _current(
-        self,
-        session: SparkSession,
-        known: Mapping[str, LakeMerge],
-        cut: TableCut,
-        states: Mapping[str, LakeTable | None],
-    ) -> TableCut | None:
+    def _current(self, target: MergeTarget[DataFrame], cut: TableCut, now: LakeTable | None) -> TableCut | None:
         """Return a table's current state, or that of the last cut if the table no longer holds what was merged."""
-        now = states[cut.lake_table]
         if now is None and (cut.dropped is not None or not self.config.tables.captures(*cut.table.pair)):
             return None  # the table is no longer expected
-        target = self._target(session, known[cut.lake_table])
         if self.watch is not None and self.watch.look(cut, target, now) is not None:
             return replace(cut, changes=0)
         current = self._cut(now, cut.lake_table, cut.table, 0, cut.as_of) if now is not None else None
@@ -274,10 +270,15 @@ class TableMerge:
             cuts = [cut for cut in now if cut is not None]
         return [replace(cut, dropped=abandoned.dropped[cut.table]) for cut in cuts]
 
+    def _batches_of(self, routed: RoutedTable) -> Sequence[StoredBatch]:
+        """Return the batches of the plan that hold something of a source table, with nothing of other tables."""
+        return self.batches.get(routed.table, ())
+
     def _counted(self, routed: RoutedTable, state: LakeTable | None) -> Sequence[StoredBatch]:
         """Return the batches to merge of a source table."""
+        batches = self._batches_of(routed)
         if self.counts is None:
-            return self.batches
+            return batches
         marker, renames = _marker(state, routed.table), self._renames(routed, state)
 
         def keys_of(batch: StoredBatch) -> frozenset[tuple[str, ...]]:
@@ -286,7 +287,7 @@ class TableMerge:
             return frozenset(tuple(name.lower() for name in key) for key in keys)
 
         known = Marker() if is_foreign_to(marker, self.plan) else marker
-        return self.counts(routed.table, self.batches, known, state, keys_of)
+        return self.counts(routed.table, batches, known, state, keys_of)
 
     def _work(self, table: TableName, mode: Mode, batches: Sequence[StoredBatch], state: LakeTable | None) -> TableWork:
         """Return what a table needs; a snapshot replaces all rows that another incarnation of the source wrote."""
@@ -345,12 +346,13 @@ class TableMerge:
 
     def _renames(self, routed: RoutedTable, state: LakeTable | None) -> tuple[ColumnRename, ...]:
         """Return the renames of a source table's columns."""
-        return known(state, routed.table, renames_of(routed.table, self.batches))
+        return known(state, routed.table, renames_of(routed.table, self._batches_of(routed)))
 
     def _renamed(self, target: MergeTarget[DataFrame], lake: LakeMerge, state: LakeTable) -> LakeTable:
         """Rename the lake's columns like the source's columns."""
         for routed in lake.routed_tables:
-            renames, marker = renames_of(routed.table, self.batches), state.markers.get(routed.table, Marker())
+            marker = state.markers.get(routed.table, Marker())
+            renames = renames_of(routed.table, self._batches_of(routed))
             others, keeps = others_of(lake, state, routed.table), routed.target.keeps
             change = renaming(state, marker, renames, keeps, others, self._epoch_changes() if renames else ())
             if change is not None:
@@ -412,7 +414,10 @@ class TableMerge:
         if self.origin is None or to_come:
             yield None
             return
-        newest = [(part.routed, newest_schema(part.routed.table, self.batches, part.renames)) for part in parts]
+        newest = [
+            (part.routed, newest_schema(part.routed.table, self._batches_of(part.routed), part.renames))
+            for part in parts
+        ]
         tables = [(routed, schema) for routed, schema in newest if schema is not None]
         origin, lag = self.origin, self.lag
         back = SourceReselect(session, self.config, self.store, self.plan, origin, lag, self.say, target.evolve, tables)

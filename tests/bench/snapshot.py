@@ -26,11 +26,11 @@ from tests.bench.usage import ROOT
 from tests.bench.workloads import DATABASE, WORKLOADS, prepare
 from tests.harness.servers import MySqlServer, SqlServer, mysql_packages
 
-GOAL = 0.7
-"""Rows a second, as a part of those of MySQL's client."""
+GOAL = 0.8
+"""Rows a second by one process, as a part of those of MySQL's client."""
 
-GOAL_IN_RANGES = 1.7
-"""Rows of one table a second by two processes, as a multiple of those by one; each process needs a core, and so does the server."""
+GOAL_OF_TWO = 1.7
+"""Rows a second by two processes, as a multiple of those by one; each process needs a core, and so does the server."""
 
 WHOLE = {"range_bytes": 0}
 IN_RANGES = {"range_bytes": 1, "max_ranges": 2}
@@ -62,15 +62,20 @@ def main() -> int:
     client = min(clients)
     figures = [
         _figure(rows, "the client with --quick", clients),
-        _figure(rows, "one process", ones, client),
-        _figure(rows, "two processes", twos, client, GOAL),
+        _figure(rows, "one process", ones, client, GOAL),
+        _figure(rows, "two processes", twos, min(ones), GOAL_OF_TWO, "one process"),
+        _figure(rows, "two processes, beside the client", twos, client),
         _figure(options.rows, "one table in two ranges by one process", alone),
         _figure(
-            options.rows, "one table in two ranges by two processes", beside, min(alone), GOAL_IN_RANGES, "one process"
+            options.rows, "one table in two ranges by two processes", beside, min(alone), GOAL_OF_TWO, "one process"
         ),
     ]
     for figure in figures:
-        print(f"{figure.name}: {figure.value:,}" + (f", {figure.ratio} x {figure.compared_to}" if figure.ratio else ""))
+        goal = "" if figure.goal is None else f", goal {figure.goal}: {'met' if figure.met else 'not met'}"
+        print(
+            f"{figure.name}: {figure.value:,}"
+            + (f", {figure.ratio} x {figure.compared_to}{goal}" if figure.ratio else "")
+        )
     about = {
         "load_before": load,
         "runs": "3 of the client, 2 of each number of processes; the fastest counts",

@@ -1,8 +1,10 @@
-"""Cost of each step with many tables, in CPU seconds of this process: ``./dev bench tables``.
+"""Cost of each step with many tables: ``./dev bench tables``.
 
-The cursors are in a real store, in a folder; no server runs, and chunks are manifests without rows. Plan: every
-table is new, and then every table is known. Unit: what each drain task does before it reads. Ack: after one run of Airflow's
-(1,024 units), and when all chunks are ready at once.
+In CPU seconds of this process. The cursors are in a real store, in a folder; no server runs, and chunks are manifests without rows.
+Plan: every table is new, and then every table is known. Unit: what each drain task does before it reads. Ack: after one run of
+Airflow's (1,024 units), and when all chunks are ready at once.
+
+With ``--server`` the tables are real ones of a server, and each step is the command: see :mod:`tests.bench.real_tables`.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from cdc_lib.pipeline import Pipeline
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.store import documents, layout
 from tests.bench.processes import ROOT
+from tests.bench.real_tables import REAL_SIZES, real_tables
 from tests.bench.report import Figure, save
 
 SIZES = (1_000, 5_000, 20_000)
@@ -44,10 +47,16 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def main() -> int:
     """Measure each size, print a line per step, and save."""
     parser = argparse.ArgumentParser(prog="./dev bench tables", description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of tables")
-    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "tables.json", help="the file")
+    parser.add_argument("--sizes", type=int, nargs="+", help="numbers of tables")
+    parser.add_argument("--server", choices=["mysql", "mariadb"], help="make real tables at a server of this kind")
+    parser.add_argument("--merges", action="store_true", help="with --server: merge them too, by Spark")
+    parser.add_argument("--output", type=Path, help="the file")
     options = parser.parse_args()
     load = round(os.getloadavg()[0], 2)
+    if options.server:
+        output = options.output or ROOT / "build" / "bench" / f"tables-{options.server}.json"
+        return real_tables(options.server, options.sizes or REAL_SIZES, load, output, merges=options.merges)
+    options.sizes = options.sizes or SIZES
     measured = {size: measure(size) for size in sorted(options.sizes)}
     least, most = min(measured), max(measured)
     print(f"{'step':32}" + "".join(f"{size:>10,}" for size in measured) + f"   ratio (tables: {most / least:.0f})")
@@ -61,7 +70,7 @@ def main() -> int:
         for step, took in seconds.items()
     ]
     about = {"load_before": load, "runs": "1 of each size", "warm_up": "none"}
-    save(figures, "none", about, options.output)
+    save(figures, "none", about, options.output or ROOT / "build" / "bench" / "tables.json")
     return 0
 
 

@@ -58,8 +58,8 @@ class RunningSparkServer:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        command: Sequence[str] = [sys.executable, "-m", "cdc_lib.cli", "spark", "serve", "--port", str(self.port)]
-        command = [*command, *self._options, *(["--token-env", TOKEN] if self._token else [])]
+        command = [*self.command(), "--port", str(self.port), *self._options]
+        command += ["--token-env", TOKEN] if self._token else []
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, env={**os.environ, TOKEN: self._token}, stdout=log, stderr=subprocess.STDOUT
@@ -74,6 +74,10 @@ class RunningSparkServer:
                 time.sleep(0.2)
             else:
                 return
+
+    def command(self) -> Sequence[str]:
+        """Return its command, without the options."""
+        return [sys.executable, "-m", "cdc_lib.cli", "spark", "serve"]
 
     def kill(self) -> None:
         """End it without a warning, as a lack of memory does."""

@@ -19,7 +19,7 @@ from tests.bench.lake.__main__ import PARTS
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "tests" / "bench"
-NOT_BENCHMARKS = {"page", "readers", "usage", "lake.once", "lake.start", "reading.duckdb_process"}
+NOT_BENCHMARKS = {"page", "readers", "usage", "lake.once", "lake.plain", "lake.start", "reading.duckdb_process"}
 """Modules that are not benchmarks: programs that benchmarks start, and the writer of the page."""
 
 
@@ -52,6 +52,7 @@ QUICK = [
     Smoke("parallel", ("--rows", "200"), ("processes", "speed x one"), frozenset({"one process"})),
     Smoke("positions", ("--files", "8", "--rows", "200", "--acks", "5"), ("mysqlbinlog --raw", "S3 server"), frozenset({"mysqlbinlog --raw"})),
     Smoke("tables", ("--sizes", "20", "40"), ("plan of a merge", "ack of nothing new")),
+    Smoke("tables", ("--server", "mysql", "--sizes", "3", "6"), ("snapshots, drain", "6 tables, status", "ratio of CPU")),
 ]  # fmt: skip
 SLOW = [
     Smoke(
@@ -67,6 +68,7 @@ SLOW = [
     Smoke("ddl", ("--tables", "16"), ("FULL", "MINIMAL", "readings"), frozenset({"8 tables"})),
     Smoke("memory", ("--mib", "40"), ("one transaction of 40 MiB", "8 values of 64 MiB")),
     Smoke("reselect", ("--rows", "500"), ("one integer", "text and integer", "keys/s")),
+    Smoke("tables", ("--server", "mariadb", "--sizes", "3", "--merges"), ("changes in 20, merge", "3 tables, lake tables")),
     Smoke("tunnel", ("--scale", "0.001", "--kind", "asyncssh"), ("drained directly", "through an SSH server", "through a SOCKS proxy"), frozenset({"directly"})),
     Smoke(
         "snapshot",
@@ -90,7 +92,13 @@ SLOW = [
         "lake-merges.json",
     ),
     Smoke("lake", ("reads", "--rows", "10000", "--windows", "2"), ("as a multiple of compacted", "a get of one key opens"), file="lake-reads.json"),
-    Smoke("lake", ("many", "--tables", "2"), ("2 tables with 50 changes each: wall",), file="lake-many.json"),
+    Smoke(
+        "lake",
+        ("many", "--tables", "2"),
+        ("2 tables with 50 changes each: wall", "on a warm Spark server: wall", "a MERGE INTO for each table: CPU"),
+        frozenset({"a MERGE INTO for each table"}),
+        "lake-many.json",
+    ),
     Smoke(
         "lake",
         ("start", "--tables", "1", "--runs", "1"),
@@ -101,11 +109,16 @@ SLOW = [
     Smoke(
         "lake",
         ("server", "--tables", "2", "--merges", "3"),
-        ("2 tables with 50 changes each, on a Spark server: wall", "Java's process, after 3 merges", "new tables: CPU"),
-        frozenset({"a Java process of its own", "new tables"}),
+        ("2 tables with 50 changes each, on a Spark server: wall", "Java's process, after 3 merges", "new tables: CPU", "a MERGE INTO for each table: wall"),
+        frozenset({"a Java process of its own", "new tables", "a MERGE INTO for each table"}),
         "lake-server.json",
     ),
-    Smoke("lake", ("sources", "--sources", "2", "--tables", "2"), ("2 sources with 2 tables of 50 changes each", "after 4 rounds"), file="lake-sources.json"),
+    Smoke(
+        "lake",
+        ("sources", "--sources", "2", "--tables", "2", "--rounds", "1"),
+        ("2 sources with 2 tables of 50 changes each", "round 1 of 1: ", "after 2 rounds", "peak memory of Java"),
+        file="lake-sources.json",
+    ),
     Smoke(
         "lake",
         ("executors", "--rows", "2000", "--changes", "100"),
@@ -149,7 +162,7 @@ def check(smoke: Smoke, folder: Path) -> None:
     assert all(figure["met"] is not None for figure in figures if figure["goal"] is not None)
 
 
-@pytest.mark.parametrize("smoke", QUICK, ids=lambda smoke: smoke.name)
+@pytest.mark.parametrize("smoke", QUICK, ids=lambda smoke: "-".join([smoke.name, *smoke.arguments[:1]]))
 def test_a_benchmark_runs_and_prints_its_figures(smoke, tmp_path):
     check(smoke, tmp_path)
 

@@ -16,7 +16,7 @@ from cdc_lib.cli.output import console, say, show_error, size
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import CdcError, ConfigError
-from cdc_lib.model.window import DrainUnit
+from cdc_lib.model.window import DrainUnit, SnapshotTask
 from cdc_lib.pipeline import DrainResult
 
 
@@ -65,9 +65,12 @@ def drain_units(config: SourceConfig, units: Sequence[DrainUnit], until: datetim
         say("nothing to drain")
         return
     failed: list[CdcError] = []
+    pipeline = open_pipeline(config)
+    snapshots = pipeline.for_snapshots()
     with _progress() as progress, ThreadPoolExecutor(config.drain.parallelism) as pool:
         bar = progress.add_task(f"drain {config.source}", total=len(units))
-        futures = {pool.submit(_drain, config, unit, until): unit for unit in units}
+        drains = ((unit, snapshots if isinstance(unit, SnapshotTask) else pipeline) for unit in units)
+        futures = {pool.submit(reader.drain, unit, until=until): unit for unit, reader in drains}
         try:
             for future in as_completed(futures):
                 _report(progress, future, futures[future], failed)
@@ -79,10 +82,6 @@ def drain_units(config: SourceConfig, units: Sequence[DrainUnit], until: datetim
         show_error(other)
     if failed:
         raise failed[0]
-
-
-def _drain(config: SourceConfig, unit: DrainUnit, until: datetime | None) -> DrainResult:
-    return open_pipeline(config).drain(unit, until=until)
 
 
 def _report(progress: Progress, future: Future[DrainResult], unit: DrainUnit, failed: list[CdcError]) -> None:

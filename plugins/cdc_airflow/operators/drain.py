@@ -58,6 +58,7 @@ class DrainOperator(CdcOperator):
             return self._drained(pipeline, unit, context, title_of(unit), until)
         tasks = snapshots_of(self.unit, pipeline.cursors.load(hook.config.source, DRAIN))
         title = title_of_share(tasks)
+        pipeline = pipeline.for_snapshots()
         cast("dict[str, Any]", context)["unit_title"] = title  # also if no snapshot is left
         failed: list[CdcError] = []
         done: list[dict[str, Any]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 
@@ -19,11 +20,17 @@ def memory_of(spark: RunningSparkServer, name: str, when: str) -> Iterator[Figur
         name: what the figures' names begin with.
         when: what they end with.
     """
-    [java] = [child for child in _server(spark).children() if child.name() == "java"]
+    java = _java(spark)
     # What waits for a collection is no leak.
     subprocess.run(["jcmd", str(java.pid), "GC.run"], capture_output=True, check=True)
     yield Figure(f"{name}Java's objects after garbage collection, {when}", spark.client.status().heap_mib, "MiB")
     yield Figure(f"{name}Java's process, {when}", java.memory_info().rss >> 20, "MiB")
+
+
+def peak_of(spark: RunningSparkServer) -> int:
+    """Return the most MiB that its Java process has had in memory since its start."""
+    lines = Path(f"/proc/{_java(spark).pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) >> 10
 
 
 def cpu_of(spark: RunningSparkServer) -> float:
@@ -31,6 +38,11 @@ def cpu_of(spark: RunningSparkServer) -> float:
     server = _server(spark)
     times = [one.cpu_times() for one in (server, *server.children())]
     return sum(one.user + one.system + one.children_user + one.children_system for one in times)
+
+
+def _java(spark: RunningSparkServer) -> psutil.Process:
+    [java] = [child for child in _server(spark).children() if child.name() == "java"]
+    return java
 
 
 def _server(spark: RunningSparkServer) -> psutil.Process:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import yaml
 
@@ -13,11 +15,16 @@ from cdc_lib.config.credentials import Credentials
 from cdc_lib.jobs.client import SparkServer, job_request, raise_for
 from cdc_lib.jobs.request import JobStatus
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.store.windows import stored_windows
 from tests.bench.lake.memory import cpu_of
+from tests.bench.lake.plain import ServerWithPlain
+from tests.bench.report import Figure, spread
 from tests.bench.usage import Usage, measure
 from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import SqlServer
 from tests.harness.spark_server import RunningSparkServer
+
+PLAIN = "a MERGE INTO for each table"
 
 CHANGES = 50
 """Changes of each table in each merge."""
@@ -73,6 +80,23 @@ class Rounds:
         self._pipeline().ack_lake(by="bench")
         return seconds, used
 
+    def copy(self, spark: ServerWithPlain) -> None:
+        """Copy the lake tables, for :meth:`beside_plain`."""
+        spark.copy(self._file("warm"))
+
+    def check(self, spark: ServerWithPlain) -> None:
+        """Check that the copies equal the lake tables."""
+        spark.check(self._file("warm"))
+
+    def beside_plain(self, spark: ServerWithPlain) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Change rows and merge them on the server, by its job and by MERGE INTO into copies; return seconds and CPU seconds of both."""
+        ours = self.warm()
+        pipeline = self._pipeline()
+        [*_, last] = stored_windows(pipeline.store, self.database)
+        before = cpu_of(spark)
+        seconds = spark.merge(self._file("warm"), last.key)
+        return ours, (seconds, cpu_of(spark) - before)
+
     def idle(self) -> float:
         """Return the seconds of a job that finds nothing to merge."""
         return self._job().seconds
@@ -111,3 +135,27 @@ class Rounds:
 
     def _file(self, way: str) -> Path:
         return self.folder / way / f"{self.database}.yaml"
+
+
+def compared_with_plain(
+    rounds: Rounds, spark: ServerWithPlain, merges: int, goal: float | None = None
+) -> Iterator[Figure]:
+    """Yield what merges on a Spark server take, each followed by MERGE INTO of the same changes into copies of the tables.
+
+    Args:
+        rounds: whose tables are there.
+        spark: its server.
+        merges: how many of each; one more is done first, and not counted.
+        goal: most seconds of a merge; None without.
+    """
+    rounds.copy(spark)
+    rounds.beside_plain(spark)
+    pairs = [rounds.beside_plain(spark) for _ in range(merges)]
+    rounds.check(spark)
+    name = f"{rounds.tables} tables with {CHANGES} changes each, on a warm Spark server"
+    for number, what in enumerate(("wall", "CPU")):
+        ours, plain = ([pair[way][number] for pair in pairs] for way in range(2))
+        wall, peer = median(ours), median(plain)
+        met = {"goal": goal, "met": wall <= goal} if goal is not None and what == "wall" else {}
+        yield Figure(f"{name}: {what}", round(wall, 3), "s", PLAIN, round(wall / peer, 3), spread=spread(ours), **met)  # type: ignore[arg-type]
+        yield Figure(f"{name}, a MERGE INTO for each table: {what}", round(peer, 3), "s", spread=spread(plain))

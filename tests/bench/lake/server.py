@@ -9,10 +9,10 @@ from pathlib import Path
 from statistics import median
 
 from tests.bench.lake.memory import memory_of
-from tests.bench.lake.rounds import CHANGES, Rounds
+from tests.bench.lake.plain import ServerWithPlain
+from tests.bench.lake.rounds import CHANGES, Rounds, compared_with_plain
 from tests.bench.report import Figure, spread
 from tests.harness.servers import SqlServer
-from tests.harness.spark_server import RunningSparkServer
 
 MERGES = 500
 """Merges between which the memory is read."""
@@ -54,12 +54,14 @@ def server_merges(
         merges: on the Spark server, of :data:`FEW` tables, between which its memory is read.
         minutes: the most for these merges; fewer are done if it is not enough.
     """
-    with RunningSparkServer(folder) as spark:
+    with ServerWithPlain(folder) as spark:
         os.environ["CDC_PASSWORD"] = server.cdc_password
-        yield from _times(Rounds(server, folder, spark, tables), min(TIMED, merges))
+        timed = Rounds(server, folder, spark, tables)
+        yield from _times(timed, min(TIMED, merges))
         few = Rounds(server, folder, spark, min(FEW, tables), "served_few")
         yield from _memory_curve(few, merges, minutes)
         yield from _old_and_new(few, Rounds(server, folder, spark, few.tables, "served_new"), min(IN_TURN, merges))
+        yield from compared_with_plain(timed, spark, min(IN_TURN, merges))
 
 
 def _times(rounds: Rounds, merges: int) -> Iterator[Figure]:

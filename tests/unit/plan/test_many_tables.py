@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cdc_lib.cli.step.drain import drain_units
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.merge.held import next_merge
 from cdc_lib.model.by_table import table_by_table
@@ -23,6 +24,7 @@ from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
 from cdc_lib.store import documents, layout
+from cdc_lib.store.recent_cursors import RecentCursorStore
 from tests.harness.batches import IDENTITY, at
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -144,6 +146,41 @@ def test_a_plan_and_an_ack_of_many_tables_go_over_each_once(names, pipeline):
     pipeline.store.calls.clear()
     assert pipeline._moved_over_durable(moved, "test") == moved
     assert pipeline.store.calls == {"list": 1}
+
+
+def test_the_drain_of_many_snapshots_does_not_load_their_cursor_for_each(names, pipeline, monkeypatch):
+    """Each of 5,000 snapshots parsed the cursor, which holds all 5,000, and asked each of these for its id."""
+    begun = load(pipeline)
+    tasks = [replace(task(number, chunks=1, complete=True), source=begun.source) for number in range(MANY)]
+    pipeline.cursors.swap(begun, begun.with_snapshots(tasks))
+    units = [replace(one, chunks=0, complete=False) for one in tasks]  # as planned; their batches were collected since
+    monkeypatch.setattr("cdc_lib.cli.step.drain.open_pipeline", lambda _: replace(pipeline, cursors=counted))
+    counted = CountingStore(pipeline.cursors)
+    names.clear()
+    drain_units(pipeline.config, units)
+    assert counted.calls["load"] <= 3  # each counts for some seconds
+    assert names["id"] + names["name"] <= 8 * MANY
+
+
+def test_a_recent_cursor_is_loaded_again_when_it_is_old_or_moved(pipeline):
+    """Here one after the other, of one process; what another moved is seen when it is old."""
+    seconds = 0.0
+    counted = CountingStore(pipeline.cursors)
+    recent = RecentCursorStore(counted, 10.0, lambda: seconds)
+    source = pipeline.config.source
+    assert recent.load(source, "nobody") is None
+    begun = recent.load(source, DRAIN)
+    moved = pipeline.cursors.swap(begun, begun.with_snapshots([replace(task(1), source=source)]))
+    seconds = 9.9
+    assert recent.load(source, DRAIN) == begun
+    seconds = 10.0
+    assert recent.load(source, DRAIN) == moved
+    again = recent.swap(moved, moved.with_snapshots([replace(task(2), source=source)]))
+    assert recent.load(source, DRAIN) == again
+    assert recent.consumers(source) == [DRAIN, LAKE]
+    recent.remove(again)
+    assert recent.load(source, DRAIN) is None
+    assert counted.calls["load"] == 5
 
 
 def test_a_merge_of_many_snapshots_reads_no_manifest_of_them_to_be_planned(pipeline):
