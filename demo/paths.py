@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,6 +23,8 @@ AIRFLOW = HOME / "airflow"
 SOURCES = ROOT / "dags" / "sources"
 SOURCE_FILE = SOURCES / "shop.yaml"
 DATABASE = "shop"
+SPARK_SERVER = "CDC_SPARK_SERVER"
+SPARK_TOKEN = "CDC_SPARK_TOKEN"
 
 
 class DemoError(Exception):
@@ -73,8 +75,18 @@ def shown(path: Path) -> str:
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
-def source_environment(host: str, port: int, user: str, password: str) -> dict[str, str]:
-    """Return the variables that ``dags/sources/shop.yaml`` and its defaults ask for."""
+def source_environment(
+    host: str, port: int, user: str, password: str, spark: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the variables that ``dags/sources/shop.yaml`` and its defaults ask for.
+
+    Args:
+        host: of the source.
+        port: of the source.
+        user: of the product there.
+        password: of the user.
+        spark: the variables of the Spark server; None when none runs, and a job starts a Spark of its own.
+    """
     return {
         "CDC_SOURCES": str(SOURCES),
         "CDC_STORE_URL": f"file://{BATCHES}",
@@ -84,6 +96,8 @@ def source_environment(host: str, port: int, user: str, password: str) -> dict[s
         "CDC_DEMO_PORT": str(port),
         "CDC_DEMO_USER": user,
         "CDC_DEMO_PASSWORD": password,
+        SPARK_SERVER: "",  # of a shell that has read the file before
+        **(spark or {}),
     }
 
 

@@ -17,6 +17,7 @@ from demo.paths import AIRFLOW, DATABASE, DemoError, State, shown
 from demo.progress import ProgressDisplay, seconds
 from demo.shop.compare import TableComparison, compare_database, open_lake
 from demo.shop.workload import BackgroundWorkload
+from demo.spark import DemoSparkServer
 from demo.watch import DAG, RunMonitor
 from spark_jobs.runtime.jars import jar_paths
 from tests.harness.airflow import AirflowStandalone
@@ -50,15 +51,20 @@ class Demo:
             state = State.load()
             source = self._start_server(state)
             database.prepare(source, state, self.rows, lambda text: self._say("shop", text))
-            pipeline = self._open_pipeline(source)
+            spark = DemoSparkServer()
+            pipeline = self._open_pipeline(source, spark)
+            self.stack.callback(spark.stop)
+            spark.start(pipeline.config.merge)
             workload = self._start_workload(source, state)
             air = self._start_airflow()
+            self._say("Spark server", spark.wait_until_ready())
             watch = RunMonitor(pipeline, air)
             air.unpause(DAG)
             self._wait_for_runs(watch, workload)
             workload.stop()
             self._catch_up(watch, database.head(source), workload.transactions)
             air.pause(DAG)
+            self._say("Spark server", spark.merges())
             found = self._compare(source)
             self._report(found, watch, air)
             if self.keep:
@@ -73,9 +79,9 @@ class Demo:
         self._say("server", source.about)
         return source
 
-    def _open_pipeline(self, source: server.DemoServer) -> Pipeline:
-        owner = source.owner
-        environment = paths.source_environment(owner["host"], owner["port"], source.user, source.password)
+    def _open_pipeline(self, source: server.DemoServer, spark: DemoSparkServer) -> Pipeline:
+        environment = source.environment(spark.environment)
+        self.stack.callback(paths.write_environment, source.environment())  # later commands start a Spark of their own
         paths.write_environment(environment)
         os.environ.update(environment)
         paths.BATCHES.mkdir(exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import pymysql
 
-from demo.paths import HOME, DemoError, State
+from demo.paths import HOME, DemoError, State, source_environment
 from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer, mysql_packages
 from tests.harness.servers.process import free_port
 
@@ -42,6 +43,10 @@ class DemoServer:
     def connect(self) -> Any:
         """Open a connection as the shop's owner."""
         return pymysql.connect(**{**self.owner, "autocommit": True, "charset": "utf8mb4"})
+
+    def environment(self, spark: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the variables of the source file, with those of a Spark server that runs."""
+        return source_environment(self.owner["host"], self.owner["port"], self.user, self.password, spark)
 
     def stop(self) -> None:
         """Stop the server if it is the demo's own."""

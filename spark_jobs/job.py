@@ -34,6 +34,7 @@ def arguments_of(program: str, description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--spark-conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark over merge.conf"
     )
+    parser.add_argument("--spark-master", help="where Spark runs its tasks, over merge.spark_master")
     parser.add_argument("--error", help="file to leave the error in that ends the job, as JSON, instead of printing it")
     return parser
 
@@ -44,6 +45,7 @@ def ended(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, work
     log_to_stderr()
     try:
         config = with_spark_conf(load_source(_file(options.config, options.source_dir)), options.spark_conf)
+        config = with_spark_master(config, options.spark_master)
         outcome = work(config, options)
     except CdcError as error:
         if options.error:
@@ -66,6 +68,12 @@ def with_spark_conf(config: SourceConfig, settings: Sequence[str]) -> SourceConf
     more = spark_conf(settings, "--spark-conf")
     merge = config.merge.model_copy(update={"conf": {**config.merge.conf, **more}})
     return config.model_copy(update={"merge": merge}) if more else config
+
+
+def with_spark_master(config: SourceConfig, master: str | None) -> SourceConfig:
+    """Return a source whose Spark runs its tasks elsewhere; None leaves it as it is."""
+    merge = config.merge.model_copy(update={"spark_master": master})
+    return config if master is None else config.model_copy(update={"merge": merge})
 
 
 def spark_conf(settings: Sequence[str], option: str) -> dict[str, str]:

@@ -118,7 +118,7 @@ class SourceConfig(Section):
         default=SnapshotConfig(), description="chunk_rows, run_for, range_bytes, max_ranges"
     )
     merge: MergeConfig = Field(
-        default=MergeConfig(), description="spark_server, spark_master, driver_memory, parallelism, conf"
+        default=MergeConfig(), description="spark_server, connection, spark_master, driver_memory, parallelism, conf"
     )
     maintenance: MaintenanceConfig = Field(
         default=MaintenanceConfig(),

@@ -82,6 +82,12 @@ class MergeConfig(Section):
     pool: str | None = Field(
         default=None, min_length=1, description="name of the Airflow pool of the tasks that run Spark"
     )
+    connection: str | None = Field(
+        default=None,
+        min_length=1,
+        description="id of an Airflow connection of the type CDC Spark server or HTTP, whose server runs the jobs, or Spark, which names "
+        "their master; outside Airflow spark_server and spark_master count",
+    )
     conf: dict[str, Text] = Field(default_factory=dict, description="further Spark settings, name: value")
     application_url: str | None = Field(
         default=None,

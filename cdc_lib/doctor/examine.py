@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -28,13 +29,19 @@ _CONNECT = timedelta(seconds=3)
 Check = Callable[[], Iterable[Finding]]
 
 
-def examine(pipeline: Pipeline, patience: float = PATIENCE, java: Check = check_java) -> list[Finding]:
+def examine(
+    pipeline: Pipeline,
+    patience: float = PATIENCE,
+    java: Check = check_java,
+    environ: Mapping[str, str] = os.environ,
+) -> list[Finding]:
     """Return all findings, in the order of the checks; a failed check does not hide the others.
 
     Args:
         pipeline: of the source.
         patience: time limit for all checks, in seconds.
         java: the check of Java, which many sources can share.
+        environ: has the token of the Spark server.
     """
     config, credentials = _hurried(pipeline.config), pipeline.credentials
     hurried = Pipeline(config, credentials, pipeline.store, pipeline.cursors)
@@ -48,7 +55,7 @@ def examine(pipeline: Pipeline, patience: float = PATIENCE, java: Check = check_
         "the lake": lambda: check_lake(config.lake, config.store, pipeline.store),
     }
     if config.merge.spark_server is not None:
-        checks["the Spark server"] = partial(check_spark_server, config.merge.spark_server)
+        checks["the Spark server"] = partial(check_spark_server, config.merge.spark_server, environ)
     else:
         checks |= {"Java": java, "Spark": partial(check_spark, config.merge.spark_master)}
     for host, port in config.addresses[1:]:

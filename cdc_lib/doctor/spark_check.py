@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from cdc_lib.config.work import SparkServerConfig
 from cdc_lib.errors import ConfigError, SparkUnavailable
@@ -12,10 +13,15 @@ from cdc_lib.jobs.client import SparkServer
 from cdc_lib.model.finding import Finding
 
 
-def check_spark_server(config: SparkServerConfig) -> Iterator[Finding]:
-    """Yield a finding about the server."""
+def check_spark_server(config: SparkServerConfig, environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+    """Yield a finding about the server.
+
+    Args:
+        config: its address.
+        environ: has its token.
+    """
     try:
-        found = SparkServer(config).status()
+        found = SparkServer(config, environ).status()
     except (ConfigError, SparkUnavailable) as error:
         yield Finding("error", error.message, error.hint)
         return

@@ -9,15 +9,15 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
-from pydantic import BaseModel, ValidationError
 
 from cdc_airflow.connection_answer import answer_of, line_of
+from cdc_airflow.connection_fields import checked, extra_of, lacking, named_connection
 from cdc_airflow.get_provider_info import SOURCE_TYPE, STORE_TYPE
+from cdc_airflow.spark_connections import spark_of
 from cdc_lib.config import (
     Credentials,
     HopLogin,
@@ -33,7 +33,6 @@ from cdc_lib.config.credentials import (
     hop_login_from_environment,
     login_from_environment,
 )
-from cdc_lib.config.explain import explain
 from cdc_lib.config.server import ServerConfig, TlsConfig
 from cdc_lib.config.tables import TablesConfig
 from cdc_lib.errors import CdcError, ConfigError
@@ -45,9 +44,6 @@ if TYPE_CHECKING:
 
     from cdc_lib.model.finding import Finding
     from cdc_lib.ports import ObjectStore
-
-
-Settings = TypeVar("Settings", bound=BaseModel)
 
 
 class SourceConnectionHook(BaseHook):
@@ -80,13 +76,14 @@ class SourceConnectionHook(BaseHook):
         from cdc_lib.doctor.examine import examine, examine_server
         from cdc_lib.pipeline import Pipeline
 
-        extra = _extra(connection)
+        extra = extra_of(connection)
         if extra.get("source_file"):
             config = load_source(Path(str(extra["source_file"])))
             credentials = replace(log_in(connection, config.server.user), hop=hop_login_of(config.server))
-            pipeline = Pipeline.open(config, credentials, store_keys_of(config))
-            return [*_other_address(connection, config), *examine(pipeline)]
-        return examine_server(_server(connection, extra), _tables(extra), log_in(connection))
+            spark = spark_of(config.merge)
+            pipeline = Pipeline.open(spark.applied_to(config), credentials, store_keys_of(config))
+            return [*_other_address(connection, config), *examine(pipeline, environ=spark.environ)]
+        return examine_server(_server(connection, extra), _tables(connection, extra), log_in(connection))
 
 
 class StoreConnectionHook(BaseHook):
@@ -115,9 +112,9 @@ class StoreConnectionHook(BaseHook):
         try:
             connection = self.get_connection(self.conn_id)
             given = {
-                name: value for name, value in _extra(connection).items() if name in _STORE_SETTINGS and value != ""
+                name: value for name, value in extra_of(connection).items() if name in _STORE_SETTINGS and value != ""
             }
-            config = _checked(StoreConfig, given)
+            config = checked(StoreConfig, given, connection)
             return answer_of(check_store(config, open_store(config, keys_of(connection, config))))
         except CdcError as error:
             return False, line_of("error", str(error))
@@ -138,7 +135,7 @@ def log_in(connection: Connection, user: str | None = None) -> Credentials:
     """
     login = user or connection.login
     if not login or connection.password is None:
-        raise _lacking(connection, "password" if login else "login")
+        raise lacking(connection, "password" if login else "login")
     mask_secret(connection.password)
     return Credentials(login, connection.password)
 
@@ -156,7 +153,7 @@ def credentials_of(server: ServerConfig) -> Credentials:
         found = login_from_environment(server)
         mask_secret(found.password)
         return replace(found, hop=hop)
-    return replace(log_in(_connection(server.connection), server.user), hop=hop)
+    return replace(log_in(named_connection(server.connection), server.user), hop=hop)
 
 
 def hop_login_of(server: ServerConfig) -> HopLogin:
@@ -171,8 +168,8 @@ def hop_login_of(server: ServerConfig) -> HopLogin:
     if hop is None or hop.connection is None:
         found = hop_login_from_environment(server)
     else:
-        connection = _connection(hop.connection)
-        extra = _extra(connection)
+        connection = named_connection(hop.connection)
+        extra = extra_of(connection)
         own_key = isinstance(hop, SshConfig) and (hop.key_file is not None or hop.agent)
         found = HopLogin(
             hop.user or connection.login or "",
@@ -181,9 +178,9 @@ def hop_login_of(server: ServerConfig) -> HopLogin:
             str(extra.get("private_key_passphrase") or ""),
         )
         if not found.user:
-            raise _lacking(connection, "login")
+            raise lacking(connection, "login")
         if not (found.password or found.key or own_key):
-            raise _lacking(connection, "password and no private_key" if server.ssh else "password")
+            raise lacking(connection, "password and no private_key" if server.ssh else "password")
     for secret in (found.password, found.key, found.passphrase):
         if secret:
             mask_secret(secret)
@@ -208,14 +205,14 @@ def keys_of(connection: Connection, store: StoreConfig) -> StoreKeys | None:
     if not connection.login and not connection.password:
         return None
     if not connection.login or not connection.password:
-        raise _lacking(connection, "secret key (its password)" if connection.login else "access key (its login)")
+        raise lacking(connection, "secret key (its password)" if connection.login else "access key (its login)")
     mask_secret(connection.password)
     return StoreKeys(connection.login, connection.password)
 
 
 def _google_keys_of(connection: Connection) -> StoreKeys | None:
     """Return the key of a service account: the password of a CDC store, or the key of a connection of the type Google Cloud."""
-    extra = _extra(connection)
+    extra = extra_of(connection)
     of_google = [extra.get(name) or extra.get(f"extra__google_cloud_platform__{name}") for name in _GOOGLE_KEYS]
     text = connection.password
     if not text and of_google[0]:
@@ -231,7 +228,7 @@ def _google_keys_of(connection: Connection) -> StoreKeys | None:
 
 def _azure_keys_of(connection: Connection, store: StoreConfig) -> StoreKeys | None:
     """Return the secret of an account: the password of a CDC store, or what a connection of the type Azure Blob Storage has."""
-    extra = _extra(connection)
+    extra = extra_of(connection)
     of_azure = {name: str(extra.get(name) or extra.get(f"extra__wasb__{name}") or "") for name in _AZURE_KEYS}
     if of_azure["tenant_id"]:
         raise ConfigError(
@@ -275,10 +272,10 @@ def store_keys_of(config: SourceConfig) -> StoreKeys | None:
     """
     if config.store.connection is None:
         return None
-    connection = _connection(config.store.connection)
+    connection = named_connection(config.store.connection)
     keys = keys_of(connection, config.store)
     if keys is None:
-        raise _lacking(connection, _MISSING.get(config.store.scheme, "access key (its login)"))
+        raise lacking(connection, _MISSING.get(config.store.scheme, "access key (its login)"))
     return keys
 
 
@@ -293,24 +290,9 @@ def open_store_of(config: SourceConfig) -> ObjectStore:
     return open_store(config.store, store_keys_of(config))
 
 
-def _connection(conn_id: str) -> Connection:
-    try:
-        return BaseHook.get_connection(conn_id)
-    except AirflowNotFoundException as error:
-        raise ConfigError(
-            f"there is no Airflow connection {conn_id}", hint="Add it under Admin → Connections."
-        ) from error
-
-
-def _lacking(connection: Connection, what: str) -> ConfigError:
-    return ConfigError(
-        f"the Airflow connection {connection.conn_id} has no {what}", hint="Add it under Admin → Connections."
-    )
-
-
 def _server(connection: Connection, extra: Mapping[str, Any]) -> ServerConfig:
     if not connection.host:
-        raise _lacking(connection, "host")
+        raise lacking(connection, "host")
     tls = extra.get("tls") or "preferred"
     encrypted = None if tls == "preferred" else TlsConfig(ca=extra.get("tls_ca") or None, verify=tls == "verify")
     given = {
@@ -319,20 +301,12 @@ def _server(connection: Connection, extra: Mapping[str, Any]) -> ServerConfig:
         "connection": connection.conn_id,
         "tls": encrypted,
     }
-    return _checked(ServerConfig, given)
+    return checked(ServerConfig, given, connection)
 
 
-def _tables(extra: Mapping[str, Any]) -> TablesConfig:
+def _tables(connection: Connection, extra: Mapping[str, Any]) -> TablesConfig:
     patterns = [one.strip() for one in str(extra.get("tables") or "*.*").split(",")]
-    return _checked(TablesConfig, {"include": [one for one in patterns if one]})
-
-
-def _checked(kind: type[Settings], given: Mapping[str, Any]) -> Settings:
-    try:
-        return kind.model_validate(given)
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, path))} {text}" for path, text in explain(error, kind, given))
-        raise ConfigError(f"the connection cannot be used: {problems}", hint="Correct it.") from None
+    return checked(TablesConfig, {"include": [one for one in patterns if one]}, connection)
 
 
 def _other_address(connection: Connection, config: SourceConfig) -> Iterable[Finding]:
@@ -343,7 +317,3 @@ def _other_address(connection: Connection, config: SourceConfig) -> Iterable[Fin
         where = f"{config.server.host}:{config.server.port}"
         what = f"runs of {config.source} read {where}, and the connection names {address[0]}:{address[1]}"
         yield Finding("warning", what, "The address in the source file counts; correct one of them.")
-
-
-def _extra(connection: Connection) -> dict[str, Any]:
-    return dict(connection.extra_dejson)

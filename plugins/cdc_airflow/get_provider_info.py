@@ -10,6 +10,9 @@ SOURCE_TYPE = "cdc_mysql"
 STORE_TYPE = "cdc_store"
 """Type of the connections to the stores of batches and cursors."""
 
+SPARK_TYPE = "cdc_spark"
+"""Type of the connections to Spark servers (``cdc spark serve``)."""
+
 _NAME = "lakecdc"
 _OPTIONAL_TEXT = ["string", "null"]
 
@@ -88,6 +91,20 @@ _CONNECTION_TYPES = [
         },
         "conn-fields": _STORE_FIELDS,
     },
+    {
+        "connection-type": SPARK_TYPE,
+        "hook-class-name": "cdc_airflow.spark_connections.SparkServerConnectionHook",
+        "hook-name": "CDC Spark server",
+        "ui-field-behaviour": {
+            "hidden-fields": ["schema", "login", "extra"],
+            "relabeling": {"password": "Token"},
+            "placeholders": {
+                "host": "https://spark.internal, or a name for http",
+                "port": "8998",
+                "password": "empty: the server asks for none",
+            },
+        },
+    },
 ]
 
 
@@ -101,7 +118,10 @@ def get_provider_info() -> dict[str, Any]:
             {"integration-name": "CDC", "external-doc-url": "https://pypi.org/project/lakecdc/", "tags": ["software"]}
         ],
         "hooks": [
-            {"integration-name": "CDC", "python-modules": ["cdc_airflow.hooks", "cdc_airflow.connections"]},
+            {
+                "integration-name": "CDC",
+                "python-modules": ["cdc_airflow.hooks", "cdc_airflow.connections", "cdc_airflow.spark_connections"],
+            },
         ],
         "operators": [
             {

@@ -12,6 +12,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
 from cdc_airflow.connections import credentials_of, store_keys_of
+from cdc_airflow.spark_connections import JobSpark, spark_of
 from cdc_lib.config import (
     Credentials,
     SourceConfig,
@@ -35,15 +36,22 @@ class CdcHook(BaseHook):
         source_file: the source's YAML file.
         conn_id: id of the connection with the source's log-in; over ``server.connection`` of the file.
         store_conn_id: id of the connection with the store's keys; over ``store.connection`` of the file.
+        spark_conn_id: id of the connection with the Spark of its jobs; over ``merge.connection`` of the file.
     """
 
     def __init__(
-        self, source_file: str | Path, conn_id: str | None = None, store_conn_id: str | None = None, **kwargs: Any
+        self,
+        source_file: str | Path,
+        conn_id: str | None = None,
+        store_conn_id: str | None = None,
+        spark_conn_id: str | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.source_file = Path(source_file)
         self.conn_id = conn_id
         self.store_conn_id = store_conn_id
+        self.spark_conn_id = spark_conn_id
 
     @cached_property
     def config(self) -> SourceConfig:
@@ -65,6 +73,9 @@ class CdcHook(BaseHook):
         if self.store_conn_id:
             store = config.store.model_copy(update={"connection": self.store_conn_id})
             config = config.model_copy(update={"store": store})
+        if self.spark_conn_id:
+            merge = config.merge.model_copy(update={"connection": self.spark_conn_id})
+            config = config.model_copy(update={"merge": merge})
         return config
 
     @cached_property
@@ -97,6 +108,15 @@ class CdcHook(BaseHook):
         if key:
             mask_secret(key)
         return key
+
+    @cached_property
+    def spark(self) -> JobSpark:
+        """Where the jobs of the source run: as the connection says that the file names, else as the file does.
+
+        Raises:
+            ConfigError: there is no such connection, or it names neither a Spark server nor a master.
+        """
+        return spark_of(self.config.merge)
 
     def handed_on(self) -> dict[str, str]:
         """Return the variables by which a job gets the secrets that only Airflow knows."""

@@ -13,7 +13,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
 from cdc_airflow.hooks import CdcHook
-from cdc_lib.errors import SparkUnavailable
+from cdc_lib.errors import ConfigError, SparkUnavailable
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -36,17 +36,17 @@ class ServerJob:
     """A job that runs on the Spark server of a source.
 
     Args:
-        source_file: the source's YAML file.
+        hook: of the source.
         job_id: of the job.
         offset: where its output was read to.
         spark_ui: address of Spark's pages; None where they are switched off, or before the server was asked.
     """
 
-    def __init__(self, source_file: str, job_id: str, offset: int = 0, spark_ui: str | None = None) -> None:
+    def __init__(self, hook: CdcHook, job_id: str, offset: int = 0, spark_ui: str | None = None) -> None:
         self.id = job_id
         self.offset = offset
         self.spark_ui = spark_ui
-        self._server = server_of(source_file)
+        self._server = server_of(hook)
 
     @classmethod
     def submitted(
@@ -71,9 +71,8 @@ class ServerJob:
         request = job_request(hook.config, job, *arguments, key=key, handed=handed, report=report, by=by)
         for secret in request.secrets.values():
             mask_secret(secret)
-        file = str(hook.source_file)
-        submitted = server_of(file).submit(request)
-        return cls(file, submitted.id, spark_ui=submitted.spark_ui)
+        submitted = server_of(hook).submit(request)
+        return cls(hook, submitted.id, spark_ui=submitted.spark_ui)
 
     def ends_soon(self, log: Any) -> bool:
         """Wait a little, log what the job prints, and return whether it has ended."""
@@ -122,22 +121,31 @@ class SparkJobTrigger(BaseTrigger):
         source_file: the source's YAML file.
         job_id: of the job.
         offset: where its output was read to.
+        spark_conn_id: id of the connection that names the server; None for the one of the file, or its ``merge.spark_server``.
     """
 
-    def __init__(self, source_file: str, job_id: str, offset: int, **kwargs: Any) -> None:
+    def __init__(
+        self, source_file: str, job_id: str, offset: int, spark_conn_id: str | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)  # type: ignore[no-untyped-call]
         self.source_file = source_file
         self.job_id = job_id
         self.offset = offset
+        self.spark_conn_id = spark_conn_id
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class and its arguments."""
-        own = {"source_file": self.source_file, "job_id": self.job_id, "offset": self.offset}
+        own = {
+            "source_file": self.source_file,
+            "job_id": self.job_id,
+            "offset": self.offset,
+            "spark_conn_id": self.spark_conn_id,
+        }
         return "cdc_airflow.server_job.SparkJobTrigger", own
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look at the job every few seconds; the task itself finds out how it ended."""
-        job = await sync_to_async(ServerJob, thread_sensitive=False)(self.source_file, self.job_id, self.offset)
+        job = await sync_to_async(self._job, thread_sensitive=False)()
         look = sync_to_async(job.look, thread_sensitive=False)
         self.log.info("The triggerer waits for job %s on the Spark server.", self.job_id)
         silent_since: float | None = None
@@ -159,23 +167,23 @@ class SparkJobTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """End the job: a person ended its task."""
         with suppress(SparkUnavailable):  # then it ended with its server
-            await sync_to_async(lambda: ServerJob(self.source_file, self.job_id).stop(), thread_sensitive=False)()
+            await sync_to_async(lambda: self._job().stop(), thread_sensitive=False)()
+
+    def _job(self) -> ServerJob:
+        return ServerJob(CdcHook(self.source_file, spark_conn_id=self.spark_conn_id), self.job_id, self.offset)
 
 
-def server_of(source_file: str) -> SparkServer:
+def server_of(hook: CdcHook) -> SparkServer:
     """Return the Spark server of a source.
 
     Raises:
-        ConfigError: the source file names none, or its token is not set.
+        ConfigError: neither the source file nor a connection names one any longer, or its token is not set.
     """
-    from cdc_lib.errors import ConfigError
-    from cdc_lib.jobs.client import SparkServer
-
-    config = CdcHook(source_file).config
-    if config.merge.spark_server is None:
+    server = hook.spark.client()
+    if server is None:
         raise ConfigError(
-            "the source file no longer has merge.spark_server, on which this job runs",
+            "the source no longer has the Spark server on which this job runs",
             hint="Clear the task: it then starts the job again.",
-            source=config.source,
+            source=hook.config.source,
         )
-    return SparkServer(config.merge.spark_server)
+    return server

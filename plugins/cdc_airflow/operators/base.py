@@ -26,25 +26,33 @@ class CdcOperator(BaseOperator):
         source_file: the source's YAML file.
         conn_id: id of the connection with the source's log-in; over ``server.connection`` of the file.
         store_conn_id: id of the connection with the store's keys; over ``store.connection`` of the file.
+        spark_conn_id: id of the connection with the Spark of its jobs; over ``merge.connection`` of the file.
     """
 
     ui_color = "#e8f0fe"
-    template_fields: Sequence[str] = ("source_file", "conn_id", "store_conn_id")
+    template_fields: Sequence[str] = ("source_file", "conn_id", "store_conn_id", "spark_conn_id")
     announces_days = False
     """Whether the task is one that :class:`~cdc_airflow.operators.seal_days.SealDaysOperator` makes."""
 
     def __init__(
-        self, *, source_file: str, conn_id: str | None = None, store_conn_id: str | None = None, **kwargs: Any
+        self,
+        *,
+        source_file: str,
+        conn_id: str | None = None,
+        store_conn_id: str | None = None,
+        spark_conn_id: str | None = None,
+        **kwargs: Any,
     ) -> None:
         # Of a mapped task this is called with Airflow's default, which is None.
         super().__init__(**{**kwargs, "retry_policy": kwargs.get("retry_policy") or CdcRetryPolicy()})
         self.source_file = source_file
         self.conn_id = conn_id
         self.store_conn_id = store_conn_id
+        self.spark_conn_id = spark_conn_id
 
     def hook(self) -> CdcHook:
         """Return what the task works with; its file is read again."""
-        return CdcHook(self.source_file, self.conn_id, self.store_conn_id)
+        return CdcHook(self.source_file, self.conn_id, self.store_conn_id, self.spark_conn_id)
 
     def execute(self, context: Context) -> Any:
         """Do the task's work."""

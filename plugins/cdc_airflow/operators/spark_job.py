@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class SparkJobOperator(CdcOperator):
     """Runs a Spark job.
 
-    Without ``merge.spark_server`` in the source file, the job is a process of the task, and ends with it: when the task is killed, when
-    the worker is, and when the machine's memory runs out. With a Spark server, the server runs it. A task that is tried again takes up
-    the job that its last try started, if it still runs.
+    Without a Spark server in the source file or its connection, the job is a process of the task, and ends with it: when the task is
+    killed, when the worker is, and when the machine's memory runs out. With a Spark server, the server runs it. A task that is tried
+    again takes up the job that its last try started, if it still runs.
 
     Args:
         deferrable: whether the task leaves its slot while the server runs a long job; a triggerer waits for its end.
@@ -80,16 +80,18 @@ class SparkJobOperator(CdcOperator):
         Raises:
             CdcError: the job's own; one that may be tried again where it left none.
         """
-        server = self.hook().config.merge.spark_server
-        if server is None:
-            given = (*(("--by", by) if by else ()), *arguments)
+        hook = self.hook()
+        spark = hook.spark
+        if spark.server is None:
+            master = ("--spark-master", spark.master) if spark.master is not None else ()
+            given = (*master, *(("--by", by) if by else ()), *arguments)
             return self._in_process(context, job, *given, handed=handed, good=good, report=report)
-        self._job = ServerJob.submitted(self.hook(), context, job, *arguments, by=by, handed=handed, report=report)
+        self._job = ServerJob.submitted(hook, context, job, *arguments, by=by, handed=handed, report=report)
         self._link_pages(context)
         if not self.deferrable or self._job.ends_soon(self.log):
             return self._job.followed(self.log, good)
         return self.defer(
-            trigger=SparkJobTrigger(self.source_file, self._job.id, self._job.offset),
+            trigger=SparkJobTrigger(self.source_file, self._job.id, self._job.offset, self.spark_conn_id),
             method_name="resume",
             kwargs={"good": list(good), "arguments": list(arguments)},
         )
@@ -107,7 +109,7 @@ class SparkJobOperator(CdcOperator):
             CdcError: that of the job.
         """
         with errors_first(self.log):
-            self._job = ServerJob(self.source_file, event["job"], event["offset"])
+            self._job = ServerJob(self.hook(), event["job"], event["offset"])
             return self.finished(context, self._job.followed(self.log, tuple(good)), arguments)
 
     def finished(self, context: Context, report: str | None, arguments: list[str]) -> Any:  # noqa: ARG002 - for operators with more to do

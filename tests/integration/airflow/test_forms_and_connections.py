@@ -93,6 +93,8 @@ def test_the_form_of_a_connection_has_the_fields_of_its_type(station: AirflowSta
     assert set(kinds["cdc_mysql"]["extra_fields"]) == {"tables", "tls", "tls_ca", "source_file"}
     assert kinds["cdc_store"]["hook_name"] == "CDC store"
     assert kinds["cdc_store"]["standard_fields"]["password"]["title"] == "Secret key"
+    assert kinds["cdc_spark"]["hook_name"] == "CDC Spark server"
+    assert kinds["cdc_spark"]["standard_fields"]["password"]["title"] == "Token"
 
 
 def test_the_test_button_says_what_is_found_line_by_line(station: AirflowStandalone, log_in: dict[str, Any]):

@@ -19,9 +19,11 @@ from airflow.sdk.exceptions import TaskDeferred
 from cdc_airflow import server_job
 from cdc_airflow.links import SparkUiLink
 from cdc_airflow.operators.backfill import BackfillOperator
+from cdc_airflow.operators.maintenance import MaintainOperator
 from cdc_airflow.operators.merge import MergeOperator
 from cdc_airflow.operators.verify import VerifyOperator
 from cdc_airflow.server_job import SparkJobTrigger
+from cdc_airflow.spark_connections import SparkServerConnectionHook
 from cdc_lib.config import load_source
 from cdc_lib.config.work import SparkServerConfig
 from cdc_lib.doctor import visit
@@ -455,6 +457,82 @@ def test_a_task_that_is_tried_again_takes_up_the_job_of_its_last_try(
     with pytest.raises(MergeConflict, match="was cancelled") as caught:
         verify.resume({"ti": TaskInstance()}, ended_by(deferred.value.trigger), **deferred.value.kwargs)
     assert caught.value.retryable
+
+
+def test_tasks_run_on_the_server_of_their_connection(
+    mysql_server: MySqlServer,
+    mysql_database: str,
+    tmp_path: Path,
+    spark_server: RunningSparkServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The triggerer asks it too. The file names a server that is not there, and no variable has the token."""
+    nowhere = {"url": f"http://127.0.0.1:{free_port()}"}
+    source = Source(mysql_server, mysql_database, tmp_path, spark_server, spark_server=nowhere)
+    monkeypatch.delenv("CDC_TEST_SPARK_TOKEN")
+    connect(monkeypatch, conn_type="cdc_spark", host="127.0.0.1", port=spark_server.port, password="t0ken")
+    for step in ("plan", "drain", "ack drain"):
+        source.cdc(f"step {step} shop")
+    before = {job.id for job in spark_server.client.jobs()}
+    given: dict[str, Any] = {"source_file": str(source.file), "spark_conn_id": CONNECTION}
+    context: Any = {"ti": TaskInstance(), "dag_run": SimpleNamespace(data_interval_start=None, data_interval_end=None)}
+    monkeypatch.setattr(server_job, "SOON", 0.0)
+    with pytest.raises(TaskDeferred) as deferred:
+        MergeOperator(task_id="merge", **given).execute(context)
+    event = ended_by(deferred.value.trigger)
+    MergeOperator(task_id="merge", **given).resume(context, event, **deferred.value.kwargs)
+    source.cdc("step ack lake shop")
+    given["deferrable"] = False
+    VerifyOperator(task_id="verify", **given).execute(context)
+    MaintainOperator(task_id="maintain", **given).execute(context)
+    BackfillOperator(task_id="backfill", into="copy", **given).execute(context)
+    ran = [(job.job, job.exit_code) for job in spark_server.client.jobs() if job.id not in before]
+    assert ran == [("merge", 0), ("verify", 0), ("maintain", 0), ("backfill", 0)]
+
+
+def test_a_task_starts_its_spark_on_the_master_of_its_connection(
+    mysql_server: MySqlServer,
+    mysql_database: str,
+    tmp_path: Path,
+    spark_server: RunningSparkServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Over the server and the master of the file: the events of the merge say where it ran."""
+    events = tmp_path / "events"
+    events.mkdir()
+    log = {"enabled": "true", "dir": events.as_uri(), "compress": "false"}
+    merge = {"driver_memory": "1g", "conf": {f"spark.eventLog.{name}": value for name, value in log.items()}}
+    source = Source(mysql_server, mysql_database, tmp_path, spark_server, spark_master="local[2]", **merge)
+    connect(monkeypatch, conn_type="spark", host="local[3]")
+    for step in ("plan", "drain", "ack drain"):
+        source.cdc(f"step {step} shop")
+    MergeOperator(task_id="merge", source_file=str(source.file), spark_conn_id=CONNECTION).execute(
+        {"ti": TaskInstance()}
+    )
+    source.cdc("step ack lake shop")
+    assert '"spark.master":"local[3]"' in "".join(one.read_text() for one in events.rglob("*") if one.is_file())
+
+
+def test_the_test_button_of_a_connection_asks_the_server(
+    spark_server: RunningSparkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No token is in an answer; one that is wrong is refused."""
+    server = {"conn_type": "cdc_spark", "host": "http://127.0.0.1", "port": spark_server.port}
+    connect(monkeypatch, **server, password="t0ken")
+    good, message = SparkServerConnectionHook(CONNECTION).test_connection()
+    assert (good, message.startswith(f"ok: the Spark server at {spark_server.client.url} has Spark ")) == (True, True)
+    connect(monkeypatch, **server, password="an0ther")
+    good, message = SparkServerConnectionHook(CONNECTION).test_connection()
+    assert (good, message.startswith("error: the Spark server refuses the request")) == (False, True)
+    assert "an0ther" not in message
+
+
+CONNECTION = "other_spark"
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, **connection: Any) -> None:
+    """Make the connection of Airflow."""
+    monkeypatch.setenv(f"AIRFLOW_CONN_{CONNECTION.upper()}", json.dumps(connection))
 
 
 def test_a_task_with_a_quick_job_is_not_deferred(source: Source) -> None:

@@ -63,9 +63,9 @@ def test_the_link_to_spark_leads_where_the_server_says(sources: Path):
     link = SparkUiLink()
     assert (link.name, link.get_link(task, ti_key=KEY)) == ("Spark UI", "")
     file.write_text(file.read_text() + 'merge: {spark_server: {url: "http://127.0.0.1:1"}}\n')
-    task._job = ServerJob(str(file), "a", spark_ui=None)
+    task._job = ServerJob(task.hook(), "a", spark_ui=None)
     assert link.get_link(task, ti_key=KEY) == ""
-    task._job = ServerJob(str(file), "a", spark_ui="http://spark.example:4040")
+    task._job = ServerJob(task.hook(), "a", spark_ui="http://spark.example:4040")
     assert link.get_link(task, ti_key=KEY) == "http://spark.example:4040"
 
 

@@ -28,6 +28,7 @@ FOLLOWED_ELSEWHERE = {
     "rows were decoded before the statement that rolls them back": "tests/unit/binlog/test_rolled_back.py::test_a_transaction_that_ends_in_rollback_leaves_no_row",
     "tables that somebody else changed are …: …": "tests/integration/spark/test_foreign_changes.py::test_with_quarantine_the_table_is_quarantined_and_released",
     "the Airflow connection … has no …": "tests/integration/airflow/test_connection_hooks.py::test_a_server_that_does_not_answer_and_a_wrong_field_are_named",
+    "the Airflow connection … cannot be used: …": "tests/integration/airflow/test_connection_hooks.py::test_a_server_that_does_not_answer_and_a_wrong_field_are_named",
     "the XA transaction … is committed, but its rows are in no batch: it was prepared before this source began, or its batch was removed": "tests/integration/spark/test_failover.py::test_new_snapshots_of_all_tables_replace_a_transaction_whose_batch_was_collected",
     "the binlog does not contain all columns of some rows: …": "tests/integration/spark/test_resnapshot.py::test_a_new_snapshot_leads_out_of_a_merge_that_an_incomplete_row_stops",
     "the branch of this job was removed …": "tests/integration/spark/test_writers_beside.py::test_a_removed_branch_is_detected_and_the_merge_retried",
@@ -60,6 +61,22 @@ CAUSED_ONLY = {
     "the source file names no Spark server": (
         "tests/unit/cli/test_spark_jobs.py::test_a_source_without_a_server_has_no_list",
         "The jobs of a server are listed by tests/integration/spark/test_spark_server.py.",
+    ),
+    "the Airflow connection … names no Spark server: …": (
+        "tests/unit/airflow/test_spark_connections.py::test_any_other_connection_is_refused_by_its_name",
+        "Jobs run on the servers of right connections in tests/integration/spark/test_spark_server.py.",
+    ),
+    "the Airflow connection … names no Spark master: …": (
+        "tests/unit/airflow/test_spark_connections.py::test_any_other_connection_is_refused_by_its_name",
+        "A job runs on the master of a right connection in tests/integration/spark/test_spark_server.py.",
+    ),
+    "the Airflow connection … of the type … names no Spark": (
+        "tests/unit/airflow/test_spark_connections.py::test_any_other_connection_is_refused_by_its_name",
+        "Connections of the right types run jobs in tests/integration/spark/test_spark_server.py.",
+    ),
+    "the source no longer has the Spark server on which this job runs": (
+        "tests/unit/airflow/test_spark_connections.py::test_the_connection_of_a_task_wins_over_the_file",
+        "Merges are cleared and start their jobs again in tests/integration/airflow/test_treatments.py.",
     ),
     "the Spark server refuses the request: …": (
         "tests/integration/spark/test_spark_server.py::test_a_request_without_the_token_is_refused",
