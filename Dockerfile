@@ -25,7 +25,7 @@ ENV CDC_CACHE=/opt/lakecdc/cache \
     AIRFLOW_HOME=/var/lib/airflow \
     PYTHONUNBUFFERED=1 \
     TZ=UTC
-RUN python -c 'from spark_jobs.runtime.jars import jar_paths; jar_paths(["iceberg", "sqlite", "postgresql", "s3"])' \
+RUN python -c 'from spark_jobs.runtime.jars import jar_paths; jar_paths(["iceberg", "sqlite", "postgresql", "s3", "gcs", "azure"])' \
     && python -m spark_jobs.runtime.build_class_archive iceberg sqlite \
     && python -m spark_jobs.runtime.build_class_archive iceberg s3 \
     && python -m cdc_lib.compile_kernels \

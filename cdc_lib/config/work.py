@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ByteSize, Field, field_validator
 
 from cdc_lib.config.base import Duration, Section, Text, VariableName
+from cdc_lib.model.spark_master import master_problem
 
 
 class DrainConfig(Section):
@@ -68,7 +69,9 @@ class MergeConfig(Section):
     )
 
     spark_master: str = Field(
-        default="local[2]", min_length=1, description="local[2], spark://host:7077, yarn, k8s://..."
+        default="local[2]",
+        min_length=1,
+        description="local[2], spark://host:7077, yarn or k8s://https://host:6443; not Spark Connect (sc://): see spark_server",
     )
     driver_memory: str = Field(
         default="2g", pattern=r"^[1-9][0-9]*[kmgtKMGT]$", description="a number and k, m, g or t: 2g"
@@ -95,6 +98,21 @@ class MergeConfig(Section):
         description="address of the page that the history server or the master has of an application, with {id} for the "
         "application's id, and without a password: http://history.internal:18080/history/{id}/",
     )
+
+    @field_validator("spark_master")
+    @classmethod
+    def _master(cls, value: str) -> str:
+        if problem := master_problem(value):
+            raise ValueError(problem)
+        return value
+
+    @field_validator("conf")
+    @classmethod
+    def _no_second_master(cls, value: dict[str, str]) -> dict[str, str]:
+        """Refuse the settings of Spark that would take the place of ``spark_master``."""
+        if wrong := sorted({"spark.master", "spark.remote"} & set(value)):
+            raise ValueError(f"{' and '.join(wrong)} must not be set here; set merge.spark_master")
+        return value
 
     @field_validator("spark_server", mode="before")
     @classmethod

@@ -11,10 +11,14 @@ import os
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
+
+from cdc_lib.errors import ConfigError
 
 DROPPED_LINE = b"WARNING: Using incubator modules: jdk.incubator.vector"
 
@@ -31,9 +35,13 @@ def start_java(settings: Mapping[str, str], hidden: Collection[str] = ()) -> Non
     Args:
         settings: of the session.
         hidden: variables of this process that Java, and the Python processes that it starts, do not get.
+
+    Raises:
+        ConfigError: ``SPARK_HOME`` names another Spark.
     """
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001 - no public way to it
         return
+    refuse_other_spark()
     read, write = os.pipe()
     lines = threading.Thread(target=forward_lines, args=(read, 2), name="lines-of-java", daemon=True)
     lines.start()
@@ -46,6 +54,20 @@ def start_java(settings: Mapping[str, str], hidden: Collection[str] = ()) -> Non
         raise
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - as it does with a gateway that it starts itself
     atexit.register(_end, write, lines)
+
+
+def refuse_other_spark(environ: Mapping[str, str] = os.environ) -> None:
+    """Refuse a Spark of another version than pyspark's, which pyspark would start: machines of a cluster often set ``SPARK_HOME``.
+
+    Raises:
+        ConfigError: ``SPARK_HOME`` names one.
+    """
+    home = environ.get("SPARK_HOME")
+    if home and not any(Path(home, "jars").glob(f"spark-core_*-{pyspark.__version__}.jar")):
+        raise ConfigError(
+            f"SPARK_HOME names {home}, which is not Spark {pyspark.__version__}",
+            hint="Unset SPARK_HOME: pyspark brings its own Spark, also for a cluster.",
+        )
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cdc_lib.model.spark_master import is_in_one_process
+
 QUICK_ROWS = 1_500_000
 """Up to this row count only C1 compiles: the optimizing compiler (C2) costs more CPU time than its code saves.
 ``./dev bench lake end-to-end`` prints the CPU seconds."""
@@ -28,7 +30,7 @@ def java_options(master: str, memory: str, rows: int) -> list[str]:
         memory: of Java, such as ``2g``.
         rows: number of rows that the job reads.
     """
-    if not master.startswith("local"):
+    if not is_in_one_process(master):
         return []
     options = [] if rows > QUICK_ROWS else QUICK
     return [*options, *(["-XX:+UseSerialGC"] if _mib(memory) <= SMALL_HEAP_MIB else [])]

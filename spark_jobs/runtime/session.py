@@ -25,6 +25,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.jobs.secrets import secret_variables
 from cdc_lib.lake.s3_settings import is_in_s3, only_catalog_knows, takes_settings_of_store
 from cdc_lib.model.lexer import quoted
+from cdc_lib.model.spark_master import is_in_one_process
 from spark_jobs.errors import translate_errors
 from spark_jobs.runtime.attach import OWN_FILE_SYSTEMS, attached_session, is_attached, tag_thread
 from spark_jobs.runtime.azure_settings import azure_settings
@@ -250,7 +251,7 @@ def spark_settings(config: SourceConfig, rows: int = 0) -> dict[str, str]:
     """Return the settings that Java needs at its start; they contain no secret."""
     merge, paths = config.merge, session_jars(config)
     java = java_options(merge.spark_master, merge.driver_memory, rows)
-    if merge.spark_master.startswith("local"):
+    if is_in_one_process(merge.spark_master):
         java += archive_options(paths)
     trust = trust_store(config.store.ca)
     return start_settings(merge.spark_master, merge.driver_memory, paths, merge.conf, java=java, trust=trust)
@@ -277,7 +278,7 @@ def start_settings(
     """
     files = [str(path) for path in jars]
     # In one process the class path is enough; a cluster sends the jars to its executors.
-    local = master.startswith("local")
+    local = is_in_one_process(master)
     classes = {"spark.driver.extraClassPath": ":".join(files)} if local else {"spark.jars": ",".join(files)}
     options = [conf[JAVA_OPTIONS]] if JAVA_OPTIONS in conf else java
     return {

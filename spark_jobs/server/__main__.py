@@ -32,6 +32,9 @@ from spark_jobs.server.app import make_app
 from spark_jobs.server.jobs import Jobs
 from spark_jobs.server.process import job_processes
 
+SERVER_JARS = ("iceberg", *CATALOG_DRIVERS, "s3", *STORE_JARS.values())
+"""Names in ``jars.lock`` of what the jobs of any source may need. The image has all of them: on a read-only disk nothing is fetched."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until a signal ends the process."""
@@ -96,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
 @contextmanager
 def _spark(options: argparse.Namespace) -> Iterator[SparkSession]:
     conf = spark_conf(options.conf, "--conf")
-    jars, trust = jar_paths(["iceberg", *CATALOG_DRIVERS, "s3", *STORE_JARS.values()]), trust_store(options.ca)
+    jars, trust = jar_paths(SERVER_JARS), trust_store(options.ca)
     settings = start_settings(options.master, options.driver_memory, jars, conf, java=QUICK, trust=trust)
     spark = started("cdc-spark-server", settings)
     threading.Thread(target=_end_with_java, name="java", daemon=True).start()

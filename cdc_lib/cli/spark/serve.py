@@ -13,6 +13,7 @@ import typer
 from cdc_lib.cli.listening import listening_token
 from cdc_lib.errors import ConfigError
 from cdc_lib.jobs.secrets import SERVER_TOKEN
+from cdc_lib.model.spark_master import MASTERS, master_problem
 
 
 def serve(
@@ -50,6 +51,11 @@ def serve(
             raise ConfigError(
                 f"a Spark server needs {needed}, which is not installed", hint=f'pip install "lakecdc[{extra}]"'
             )
+    if master_problem(master):
+        raise ConfigError(
+            f"--master {master} is not a master that a Spark server can use",
+            hint=f"Give one of {MASTERS}. A Spark server is a driver of its own: it does not use Spark Connect.",
+        )
     command = [sys.executable, "-m", "spark_jobs.server", "--host", host, "--port", str(port), "--master", master]
     command += ["--driver-memory", driver_memory, "--slots", str(slots)]
     command += ["--ca", str(ca)] if ca is not None else []

@@ -280,7 +280,8 @@ def test_marking_a_failed_drain_success_moves_no_cursor_over_it(station: Airflow
 @pytest.mark.turns(1)
 def test_marking_a_merge_success_moves_no_cursor(station: AirflowStandalone, source: AirflowSource):
     """Without a published cut there is nothing to acknowledge; the next run merges the same batches."""
-    source.write(merge={"spark_master": "nonsense", "driver_memory": "1g"})
+    no_java = {"spark.driver.extraJavaOptions": "-javaagent:/no/agent.jar"}
+    source.write(merge={"conf": no_java, "driver_memory": "1g"})
     source.sql("UPDATE orders SET price = 1 WHERE id = 3")
     before = source.cursor(LAKE)
     run_id = station.trigger(source.dag)

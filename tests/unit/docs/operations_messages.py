@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 FOLLOWED_ELSEWHERE = {
+    "Spark Connect (sc://) is not supported, …": "tests/unit/config/test_spark_master.py::test_spark_connect_is_refused_and_the_error_names_what_to_use",
+    "SPARK_HOME names …, which is not Spark …": "tests/unit/spark/test_gateway.py::test_another_spark_of_the_machine_is_refused_before_it_starts",
     "there is no lake yet: …": (
         "tests/e2e/test_verify_command.py"
         "::test_a_run_prints_its_own_lines_and_drift_is_an_exit_status_a_report_and_a_line_of_the_status"

@@ -99,13 +99,18 @@ def test_secrets_are_named_and_are_those_of_the_source_files(name):
     secrets = {name: one["valueFrom"]["secretKeyRef"] for name, one in env.items() if "valueFrom" in one}
     assert set(secrets) == variables_of_sources()
     assert {name for name, one in env.items() if "value" in one} == {"HOME", "CDC_SOURCES"}
+    assert container_of(CRON_JOBS[name])["envFrom"] == OF_A_SPARK_SERVER
     for secret in secrets.values():
         assert_made(secret["name"], "lakecdc", secret["key"])
 
 
+OF_A_SPARK_SERVER = [{"secretRef": {"name": "spark-server", "optional": True}}]
+"""Without the secret, the pods are as if nothing named it."""
+
+
 def assert_made(secret, namespace, *keys):
     (line,) = re.findall(rf"^kubectl create secret generic {secret} --namespace {namespace} .*$", GUIDE, re.MULTILINE)
-    assert set(keys) <= set(re.findall(r"--from-file=([\w-]+)", line))
+    assert set(keys) <= set(re.findall(r"--from-(?:file|literal)=([\w-]+)", line))
 
 
 def test_the_source_files_are_mounted_where_the_command_looks():
@@ -138,7 +143,7 @@ def test_the_values_are_those_of_the_chart():
     assert VALUES["airflowVersion"] == airflow
     for name in COMPONENTS:
         container = {
-            "name": "base", "image": "airflow", "env": VALUES["env"], "volumeMounts": VALUES["volumeMounts"],
+            "name": "base", "image": "airflow", "env": VALUES["env"], "envFrom": yaml.safe_load(VALUES["extraEnvFrom"]), "volumeMounts": VALUES["volumeMounts"],
             "securityContext": VALUES["securityContexts"]["containers"], "resources": VALUES[name]["resources"],
         }  # fmt: skip
         pod = {
@@ -166,6 +171,7 @@ def test_the_values_hold_no_secret_and_name_those_of_the_source_files():
     }
     for name, key in keys.items():
         assert_made(VALUES[name], "airflow", key)
+    assert yaml.safe_load(VALUES["extraEnvFrom"]) == OF_A_SPARK_SERVER
     assert VALUES["postgresql"] == VALUES["createUserJob"]["defaultUser"] == {"enabled": False}
 
 

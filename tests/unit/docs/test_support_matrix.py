@@ -56,6 +56,17 @@ def pin(package: str) -> str:
     return found
 
 
+def test_a_recipe_for_a_cluster_that_no_test_runs_says_so():
+    """The others name their test."""
+    page = (ROOT / "docs" / "guides" / "spark-clusters.md").read_text()
+    recipes = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+    (not_run,) = [row.version for row in NOT_RUN if row.part == "Spark"]
+    for name in re.match(r"\[(.+?)\]", not_run)[1].split(", "):
+        assert re.search(r"^\*\*Th(is|ese) recipes? ha(s|ve) not been run", recipes[name], re.MULTILINE), name
+    (run,) = [row for row in TESTED if row.part == "Spark" and "standalone cluster" in row.version]
+    assert run.command.strip("`").split()[-1] in recipes["Standalone"]
+
+
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
 def test_the_servers_of_the_matrix_are_those_that_the_harness_starts(flavor):
     tested = versions(TESTED, NAMES[flavor])
