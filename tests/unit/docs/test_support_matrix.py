@@ -63,8 +63,9 @@ def test_a_recipe_for_a_cluster_that_no_test_runs_says_so():
     (not_run,) = [row.version for row in NOT_RUN if row.part == "Spark"]
     for name in re.match(r"\[(.+?)\]", not_run)[1].split(", "):
         assert re.search(r"^\*\*Th(is|ese) recipes? ha(s|ve) not been run", recipes[name], re.MULTILINE), name
-    (run,) = [row for row in TESTED if row.part == "Spark" and "standalone cluster" in row.version]
-    assert run.command.strip("`").split()[-1] in recipes["Standalone"]
+    for name, version in (("Standalone", "standalone cluster"), ("YARN", "YARN of")):
+        (run,) = [row for row in TESTED if row.part == "Spark" and version in row.version]
+        assert run.command.strip("`").split()[-1] in recipes[name]
 
 
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
