@@ -480,6 +480,7 @@ def test_tasks_run_on_the_server_of_their_connection(
     with pytest.raises(TaskDeferred) as deferred:
         MergeOperator(task_id="merge", **given).execute(context)
     event = ended_by(deferred.value.trigger)
+    assert event["offset"] > deferred.value.trigger.offset == 0  # it has read what the job printed
     MergeOperator(task_id="merge", **given).resume(context, event, **deferred.value.kwargs)
     source.cdc("step ack lake shop")
     given["deferrable"] = False
