@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,7 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError
 from cdc_lib.lake.modes import one_mode
 from cdc_lib.model.lake_table import LakeName
-from cdc_lib.model.route import Target
+from cdc_lib.model.route import SourceKey, Target
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 
@@ -138,6 +139,30 @@ def indistinct(source: str, table: TableName, lakes: Iterable[LakeMerge]) -> dic
         if same := same_constants(source, this, others):
             shared[lake.name] = tuple(name for _, name in same)
     return shared
+
+
+def indistinct_tables(source: str, lakes: Iterable[LakeMerge]) -> frozenset[TableName]:
+    """Return the tables of which :func:`indistinct` names a lake table; many tables are gone over once, and not once for each of them.
+
+    Args:
+        source: its name.
+        lakes: the lake tables of all captured tables of the source.
+    """
+    found: set[TableName] = set()
+    for lake in lakes:
+        named = [(routed.table, routed) for routed in lake.routed_tables]
+        tables = {table for table, _ in named}
+        if len(tables) == 1:
+            continue
+        of_keys: dict[tuple[SourceKey, ...], list[tuple[TableName, RoutedTable]]] = {}
+        for table, routed in named:
+            of_keys.setdefault(routed.target.keys, []).append((table, routed))
+        for alike in of_keys.values():
+            target = alike[0][1].target
+            rows = {table: tuple(target.constants(source, *table.pair).items()) for table in tables}
+            shared = Counter(rows.values())
+            found.update(table for table, _ in alike if shared[rows[table]] > 1)
+    return frozenset(found)
 
 
 def same_constants(source: str, routed: RoutedTable, others: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:

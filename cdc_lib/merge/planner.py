@@ -10,7 +10,7 @@ from functools import partial
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import MergeConflict
-from cdc_lib.lake.routing import indistinct, lake_merges
+from cdc_lib.lake.routing import indistinct_tables, lake_merges
 from cdc_lib.merge.chunks import first_reads
 from cdc_lib.merge.held import next_merge
 from cdc_lib.model.cursor import LAKE, Cursor
@@ -85,8 +85,7 @@ class Merging:
         if not self.config.routes:
             return frozenset()
         tables = {task.name for task in drain.snapshots}
-        lakes = lake_merges(self.config, tables)
-        return frozenset(table for table in tables if indistinct(self.config.source, table, lakes))
+        return indistinct_tables(self.config.source, lake_merges(self.config, tables))
 
     def withdrawn(self, drain: Cursor, lake: Cursor, by: str) -> Cursor:
         """Return the lake cursor without a merge in flight that a new snapshot replaces in part; else unchanged.

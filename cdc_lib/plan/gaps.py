@@ -10,8 +10,11 @@ from cdc_lib.model.position import Point, Position
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import layout
-from cdc_lib.store.manifests import read_to_of
+from cdc_lib.store.manifests import read_to_of, without_last_chunk
 from cdc_lib.store.windows import Chain, chained, stored_windows
+
+_MANY = 20
+"""More snapshots than these are looked for in a listing of the store, and not one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,9 @@ def lost_chunk(store: ObjectStore, task: SnapshotTask) -> BatchesMissing | None:
 def lost_chunks(store: ObjectStore, drain: Cursor, lake: Cursor) -> list[BatchesMissing]:
     """Return the errors of all unmerged snapshots whose last chunk is not stored."""
     merged = {task.id: task.chunks for task in lake.snapshots}
-    waiting = (task for task in drain.snapshots if task.chunks > merged.get(task.id, 0))
+    waiting = [task for task in drain.snapshots if task.complete and task.chunks > merged.get(task.id, 0)]
+    if len(waiting) > _MANY:
+        waiting = without_last_chunk(store, waiting)
     return [error for task in waiting if (error := lost_chunk(store, task)) is not None]
 
 

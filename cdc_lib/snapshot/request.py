@@ -13,7 +13,7 @@ from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.drain.columns import shape_of
 from cdc_lib.errors import ConfigError, SourceUnavailable
-from cdc_lib.lake.routing import LakeMerge, indistinct, lake_merges
+from cdc_lib.lake.routing import LakeMerge, indistinct, indistinct_tables, lake_merges
 from cdc_lib.model.by_table import table_by_table
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.position import Position
@@ -183,12 +183,14 @@ class SnapshotRequests:
         shape = shape_of(self.config, self.credentials)
         schemas, known = {}, frozenset(captured)
         merges = lake_merges(self.config, known) if self.config.routes else ()
+        blurred = indistinct_tables(self.config.source, merges)
         for table in tables:
             schema = reader.schema(*table.pair) if table in known else None
             if schema is None:
                 continue
             refuse_masked_keys(shape.of(self.config.values.applied(schema)))
-            self._refuse_indistinct(table, merges)
+            if table in blurred:
+                self._refuse_indistinct(table, merges)
             schemas[table] = schema
         return schemas
 

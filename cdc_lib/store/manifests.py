@@ -82,9 +82,7 @@ def first_read_of(store: ObjectStore, task: SnapshotTask) -> Manifest | None:
 
 def read_to_of(store: ObjectStore, task: SnapshotTask) -> Position | None:
     """Return the position after which no change is in the rows of a complete snapshot; None if a last chunk is not stored."""
-    ends = (one.chunks if one is not None else task.chunks for one in (part.range for part in task.parts))
-    keys = (layout.chunk_manifest_key(part, max(end - 1, 0)) for part, end in zip(task.parts, ends, strict=True))
-    lasts = [find_manifest(store, key) for key in keys]
+    lasts = [find_manifest(store, layout.chunk_manifest_key(part, last)) for part, last in _last_numbers(task)]
     reads = [one.chunk.read_to for one in lasts if one is not None and one.chunk is not None]
     return max(reads) if len(reads) == len(lasts) else None
 
@@ -102,12 +100,37 @@ def count_chunks(store: ObjectStore, units: Sequence[SnapshotTask]) -> list[tupl
 
     The store is listed once per snapshot id, for all of its tables.
     """
+    numbers = _numbers(store, units)
+    return [(unit, _unbroken(numbers.get(layout.range_prefix(unit), set()))) for unit in units]
+
+
+def without_last_chunk(store: ObjectStore, tasks: Sequence[SnapshotTask]) -> list[SnapshotTask]:
+    """Return the complete snapshots of which a last chunk is not stored; no manifest is read.
+
+    The store is listed once per snapshot id, for all of its tables.
+    """
+    numbers = _numbers(store, tasks)
+    return [
+        task
+        for task in tasks
+        if any(last not in numbers.get(layout.range_prefix(part), ()) for part, last in _last_numbers(task))
+    ]
+
+
+def _numbers(store: ObjectStore, tasks: Sequence[SnapshotTask]) -> dict[str, set[int]]:
+    """Return the numbers of the stored chunks of all snapshots with the ids of these, by the prefixes of their units."""
     numbers: dict[str, set[int]] = {}
-    for prefix in sorted({layout.snapshot_prefix(task) for task in units}):
+    for prefix in sorted({layout.snapshot_prefix(task) for task in tasks}):
         for info in store.list(prefix):
             if (found := layout.chunk_of(info.key)) is not None:
                 numbers.setdefault(found[0], set()).add(found[1])
-    return [(unit, _unbroken(numbers.get(layout.range_prefix(unit), set()))) for unit in units]
+    return numbers
+
+
+def _last_numbers(task: SnapshotTask) -> list[tuple[SnapshotTask, int]]:
+    """Return the parts of a complete snapshot, each with the number of its last chunk."""
+    ends = ((part, part.range.chunks if part.range is not None else task.chunks) for part in task.parts)
+    return [(part, max(end - 1, 0)) for part, end in ends]
 
 
 def with_stored_chunks(store: ObjectStore, tasks: Sequence[SnapshotTask]) -> list[tuple[SnapshotTask, list[Manifest]]]:

@@ -319,7 +319,8 @@ class TableMerge:
         drops: frozenset[str] = frozenset()
         for routed, work in zip(lake.routed_tables, works, strict=True):
             decision, policy = self._columns_of(routed, work, state), self._policy(routed.table)
-            refuse_columns(policy, routed, decision, work.inputs, others_of(lake, state, routed.table))
+            others = others_of(lake, state, routed.table) if decision.left_out else ()
+            refuse_columns(policy, routed, decision, work.inputs, others)
             drops |= decision.left_out
             routed_tables.append(decision.of(routed))
             marker = replace(work.marker, source_columns=decision.source_columns)
@@ -353,8 +354,10 @@ class TableMerge:
         for routed in lake.routed_tables:
             marker = state.markers.get(routed.table, Marker())
             renames = renames_of(routed.table, self._batches_of(routed))
+            if not renames:
+                continue
             others, keeps = others_of(lake, state, routed.table), routed.target.keeps
-            change = renaming(state, marker, renames, keeps, others, self._epoch_changes() if renames else ())
+            change = renaming(state, marker, renames, keeps, others, self._epoch_changes())
             if change is not None:
                 state = target.rename(state, change.names, change.renames)
         return state
@@ -383,7 +386,7 @@ class TableMerge:
             fills = [
                 one
                 for part, _ in group
-                if not is_indistinct(self.config.source, lake, part, state)
+                if part.work.added_defaults and not is_indistinct(self.config.source, lake, part, state)
                 for one in part.filled(self.config.source)
                 if one.value is not None or column_of(one, columns_before) is not None
             ]

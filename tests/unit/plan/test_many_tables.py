@@ -22,6 +22,7 @@ from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.plan.gaps import lost_chunks
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
 from cdc_lib.store import documents, layout
 from cdc_lib.store.recent_cursors import RecentCursorStore
@@ -191,6 +192,20 @@ def test_a_merge_of_many_snapshots_reads_no_manifest_of_them_to_be_planned(pipel
     lake = pipeline.cursors.load(begun.source, LAKE)
     assert pipeline._quarantine.held(drain, lake) == frozenset()
     assert pipeline.store.calls["get"] == 0
+
+
+@pytest.mark.parametrize(("many", "calls"), [(MANY, {"list": 1, "get": 1}), (5, {"get": 5})])
+def test_a_status_of_many_snapshots_lists_their_chunks_and_reads_none(pipeline, many, calls):
+    """While 5,000 snapshots waited for a merge, each status and each doctor read 5,000 manifests. Few are read as before."""
+    begun = load(pipeline)
+    tasks = [replace(task(number, chunks=1, complete=True), source=begun.source) for number in range(many)]
+    for one in tasks[1:]:
+        pipeline.store.put(layout.chunk_manifest_key(one, 0), documents.dump(manifest(one.source, one)))
+    lake = pipeline.cursors.load(begun.source, LAKE)
+    pipeline.store.calls.clear()
+    [lost] = lost_chunks(pipeline.store, begun.with_snapshots(tasks), lake)
+    assert tasks[0].name in lost.message
+    assert pipeline.store.calls == calls
 
 
 def test_a_table_at_a_time_gives_what_one_after_the_other_gives():
