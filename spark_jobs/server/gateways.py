@@ -1,7 +1,8 @@
 """py4j ports of the server's Java process, one for each job.
 
 Java keeps every object that it returned to Python until Python releases it. A job that is killed releases nothing. With a port of
-its own, all its objects go when the port is closed.
+its own, all its objects go when the port is closed. Java also goes on with the statement that the killed job waited for: when the port
+is closed, py4j interrupts that thread, so that it starts no further work.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Gateway:
 
 @contextmanager
 def open_gateway(spark: SparkSession) -> Iterator[Gateway]:
-    """Open a port for the block; Java releases all objects of its client at the end."""
+    """Open a port for the block; Java releases all objects of its client at the end, and stops its work."""
     of_spark: Any = spark
     context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - no public way to it
     # Spark's own class for this: it opens a port of the kind that pyspark connects to.

@@ -66,6 +66,12 @@ class SparkCluster:
         options += ["--work-dir", str(self.folder / f"worker-{number}")]
         self._start(f"worker-{number}", *options, self.url)
 
+    def kill_worker_of(self, application: str, executor: str) -> None:
+        """Kill the worker of an executor, and the executor with it."""
+        (folder,) = self.folder.glob(f"worker-*/{application}/{executor}")
+        name = folder.relative_to(self.folder).parts[0]
+        next(process for process in self.processes if process.name == name).kill()
+
     def wait_for_workers(self, number: int) -> None:
         """Wait until the master knows so many workers that live."""
         self.processes[0].wait_until_ready(lambda: self._alive() == number)

@@ -93,6 +93,9 @@ class S3Server(ServerOfTests):
         """
         self.data_dir.mkdir(parents=True, exist_ok=True)
         command = [str(versitygw()), "--port", f"{self.host}:{self.port}", "--region", self.region, "--quiet"]
+        accounts = self._scratch / "accounts"  # those that tests add: tests/harness/s3_accounts.py
+        accounts.mkdir(exist_ok=True)
+        command += ["--iam-dir", str(accounts)]
         if self.names:
             write_certificate(self.certificate, self._scratch / "key.pem", self.names)
             command += ["--cert", str(self.certificate), "--key", str(self._scratch / "key.pem")]

@@ -18,6 +18,7 @@ import yaml
 
 from tests.harness.google_account import TokenServer, account_key
 from tests.harness.seeded_shop import source_settings
+from tests.harness.served_source import Source
 from tests.harness.servers import MySqlServer, S3Server
 from tests.harness.servers.azure import AzureServer
 from tests.harness.servers.gcs import GcsServer
@@ -25,7 +26,6 @@ from tests.harness.servers.postgres import USER, PostgresServer
 from tests.harness.servers.rest_catalog import RestCatalogServer
 from tests.harness.spark_cluster import SparkCluster
 from tests.harness.spark_server import RunningSparkServer
-from tests.integration.spark.test_spark_server import Source
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

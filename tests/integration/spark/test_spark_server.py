@@ -30,6 +30,7 @@ from cdc_lib.doctor import visit
 from cdc_lib.errors import ConfigError, MergeConflict, SparkUnavailable
 from cdc_lib.jobs.client import SparkServer, job_request, raise_for
 from tests.harness.seeded_shop import source_settings
+from tests.harness.served_source import Source
 from tests.harness.servers import MySqlServer, S3Server
 from tests.harness.servers.process import free_port
 from tests.harness.servers.rest_catalog import RestCatalogServer
@@ -42,49 +43,6 @@ def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSp
     pages = ("--conf", "spark.ui.enabled=true", "--conf", f"spark.ui.port={free_port()}")
     with RunningSparkServer(tmp_path_factory.mktemp("server"), "--slots", "2", *pages, token="t0ken") as server:
         yield server
-
-
-class Source:
-    """A source with one table of three rows, whose file names the server.
-
-    Args:
-        server: of the table.
-        database: of the table.
-        folder: for everything else.
-        spark: runs the jobs.
-        settings: further sections of its file.
-        **merge: settings of ``merge``.
-    """
-
-    def __init__(
-        self,
-        server: MySqlServer,
-        database: str,
-        folder: Path,
-        spark: RunningSparkServer,
-        settings: Mapping[str, Any] | None = None,
-        **merge: Any,
-    ) -> None:
-        self.server, self.database, self.sources = server, database, folder / "sources"
-        self.sources.mkdir(parents=True)
-        self.file = self.sources / "shop.yaml"
-        merge = {"spark_server": spark.config.model_dump(exclude_none=True), **merge}
-        written = source_settings(server, [f"{database}.*"], folder, merge=merge, verify={"wait": "0s"})
-        self.file.write_text(yaml.safe_dump({**written, **(settings or {})}))
-        self.execute("CREATE TABLE IF NOT EXISTS orders (id INT PRIMARY KEY, v VARCHAR(20))")
-        self.execute("REPLACE INTO orders VALUES (1, 'a'), (2, 'b'), (3, 'c')")
-
-    def execute(self, sql: str) -> None:
-        self.server.execute(sql, database=self.database)
-
-    def cdc(self, command: str, code: int = 0) -> str:
-        return command_line(self.sources, f"cdc {command}", code)
-
-    def verified(self) -> dict[str, Any]:
-        """Compare, and return the report; what the job prints comes before it."""
-        text = self.cdc("verify shop --spark --json")
-        report: dict[str, Any] = json.loads(text[text.index("\n{") :])
-        return report
 
 
 @pytest.fixture(autouse=True)
@@ -349,7 +307,7 @@ def test_a_server_that_is_killed_and_started_again_loses_nothing(
         assert source.verified()["clean"]
 
 
-def test_a_killed_process_of_a_job_leaves_the_server_and_other_jobs_alone(
+def test_a_cancelled_job_leaves_the_server_and_other_jobs_alone(
     source: Source, spark_server: RunningSparkServer
 ) -> None:
     """Its error is one that may be tried again, and its slot is free."""

@@ -18,7 +18,7 @@ FOLLOWED_ELSEWHERE = {
     "the Spark server cannot change … while it runs": "tests/integration/spark/test_spark_server.py::test_a_setting_that_only_the_servers_start_can_have_is_refused",
     "the Spark server does not answer: …": "tests/integration/spark/test_spark_server.py::test_a_server_that_is_killed_and_started_again_loses_nothing",
     "the Spark server does not know the job: …": "tests/integration/spark/test_spark_server.py::test_a_server_that_is_killed_and_started_again_loses_nothing",
-    "the job was cancelled on the Spark server": "tests/integration/spark/test_spark_server.py::test_a_killed_process_of_a_job_leaves_the_server_and_other_jobs_alone",
+    "the job was cancelled on the Spark server": "tests/integration/spark/test_spark_server.py::test_a_cancelled_job_leaves_the_server_and_other_jobs_alone",
     "XA transactions are in use at the server, and this user may not see which are prepared": "tests/integration/plan/test_begin_xa.py::test_the_error_of_a_user_without_xa_privilege_names_the_grant",
     "XA transactions are prepared, and their rows would be missed here when they are committed: …": "tests/integration/plan/test_begin_xa.py::test_a_source_does_not_begin_while_a_transaction_stays_prepared",
     "a table cannot be read at the moment: …": "tests/integration/drain/test_unreadable_tables.py::test_a_locked_table_is_named_and_retried",
