@@ -34,12 +34,16 @@ _PATIENCE = 3.0
 
 _STANDALONE, _PORT = "spark://", 7077
 
+_CLUSTER = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""Environment variables, of which one says where YARN is."""
 
-def check_spark(master: str) -> Iterator[Finding]:
-    """Yield findings about the package, and about the masters of a standalone cluster.
+
+def check_spark(master: str, environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+    """Yield findings about the package, about the masters of a standalone cluster, and about the configuration of YARN.
 
     Args:
         master: ``merge.spark_master`` of the source file.
+        environ: environment variables.
     """
     if importlib.util.find_spec("pyspark") is None:
         yield Finding("error", "merges need pyspark, which is not installed", 'pip install "lakecdc[spark]"')
@@ -48,6 +52,11 @@ def check_spark(master: str) -> Iterator[Finding]:
     if addresses and len(silent) == len(addresses):
         hint = "Start the master of the cluster, or correct merge.spark_master."
         yield Finding("error", f"the Spark master cannot be reached at {'; '.join(silent)}", hint)
+    if master == "yarn" and not any(environ.get(name) for name in _CLUSTER):
+        hint = (
+            "Set HADOOP_CONF_DIR, where jobs start, to the folder with yarn-site.xml and core-site.xml of the cluster."
+        )
+        yield Finding("error", f"Spark cannot find YARN: neither {' nor '.join(_CLUSTER)} is set", hint)
 
 
 def _refusal(address: str) -> str:

@@ -307,5 +307,17 @@ def test_a_spark_master_that_does_not_answer_is_named():
     assert "merge.spark_master" in found.hint
     with closing(socket.create_server(("127.0.0.1", 0))) as master:
         assert list(check_spark(f"spark://{silent},127.0.0.1:{master.getsockname()[1]}")) == []
-    for other in ("local[2]", "yarn", "k8s://https://h:6443"):
+    for other in ("local[2]", "k8s://https://h:6443"):
         assert list(check_spark(other)) == []
+
+
+def test_yarn_is_found_by_a_variable_only():
+    """Spark would end with a trace of Java."""
+    (found,) = check_spark("yarn", {"HADOOP_CONF_DIR": ""})
+    assert (found.level, found.what) == (
+        "error",
+        "Spark cannot find YARN: neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set",
+    )
+    assert "HADOOP_CONF_DIR" in found.hint
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        assert list(check_spark("yarn", {name: "/etc/hadoop/conf"})) == []
