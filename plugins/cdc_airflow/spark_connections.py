@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from cdc_airflow.connection_fields import checked, lacking, named_connection
 from cdc_airflow.get_provider_info import SPARK_TYPE
 from cdc_lib.config.work import MergeConfig, SparkServerConfig
 from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.model.spark_master import MASTERS
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -31,10 +31,9 @@ SERVER_TYPES = (SPARK_TYPE, "http", "https")
 TOKEN = "CDC_CONNECTION_SPARK_TOKEN"
 """Name under which the client of a server finds the token of a connection; the environment never has it."""
 
-_MASTER = re.compile(r"spark://\S+|yarn|k8s://\S+|local(\[[^\]\s]+\])?")
 _TAKE = (
-    "Take a connection to a Spark server (https://HOST with a port, the token as its password), or one of the type Spark whose host "
-    "is spark://HOST with a port, yarn, k8s://ADDRESS or local[N]."
+    "Take a connection to a Spark server (https://HOST with a port, the token as its password), or one of the type Spark whose host, "
+    f"with its port, is {MASTERS}."
 )
 
 
@@ -139,6 +138,4 @@ def _master_of(connection: Connection) -> str:
     if not connection.host:
         raise lacking(connection, "host")
     master = f"{connection.host}:{connection.port}" if connection.port else connection.host
-    if not _MASTER.fullmatch(master):
-        raise ConfigError(f"the Airflow connection {connection.conn_id} names no Spark master: {master}", hint=_TAKE)
     return checked(MergeConfig, {"spark_master": master}, connection).spark_master

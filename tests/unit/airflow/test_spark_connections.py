@@ -101,11 +101,11 @@ def test_a_connection_of_airflows_type_spark_names_a_master(
 @pytest.mark.parametrize(
     ("connection", "problem"),
     [
-        ({"conn_type": "spark", "host": "sc://spark.internal", "port": 15002}, r"names no Spark master: sc://spark"),
-        ({"conn_type": "spark", "host": "master", "port": 7077}, r"names no Spark master: master:7077"),
-        ({"conn_type": "spark", "host": "http://spark.internal"}, r"names no Spark master: http://"),
-        ({"conn_type": "spark", "host": "local[2", "port": None}, r"names no Spark master: local\[2"),
-        ({"conn_type": "spark", "host": "spark://a b"}, r"names no Spark master: spark://a b"),
+        ({"conn_type": "spark", "host": "sc://spark.internal", "port": 15002}, r"spark_master .*Spark Connect"),
+        ({"conn_type": "spark", "host": "master", "port": 7077}, r"spark_master .*spark://host:port"),
+        ({"conn_type": "spark", "host": "http://spark.internal"}, r"spark_master .*Spark server belongs in"),
+        ({"conn_type": "spark", "host": "local[2"}, r"spark_master .*local\[N\]"),
+        ({"conn_type": "spark", "host": "spark://a b", "port": 7077}, r"spark_master .*spark://host:port"),
         ({"conn_type": "spark_connect", "host": "sc://spark.internal"}, r"of the type spark_connect names no Spark"),
         ({"conn_type": "mysql", "host": "db"}, r"of the type mysql names no Spark"),
         ({"conn_type": "cdc_spark", "host": "sc://spark.internal"}, r"names no Spark server: sc://"),

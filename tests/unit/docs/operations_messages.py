@@ -68,10 +68,6 @@ CAUSED_ONLY = {
         "tests/unit/airflow/test_spark_connections.py::test_any_other_connection_is_refused_by_its_name",
         "Jobs run on the servers of right connections in tests/integration/spark/test_spark_server.py.",
     ),
-    "the Airflow connection … names no Spark master: …": (
-        "tests/unit/airflow/test_spark_connections.py::test_any_other_connection_is_refused_by_its_name",
-        "A job runs on the master of a right connection in tests/integration/spark/test_spark_server.py.",
-    ),
     "the Airflow connection … of the type … names no Spark": (
         "tests/unit/airflow/test_spark_connections.py::test_any_other_connection_is_refused_by_its_name",
         "Connections of the right types run jobs in tests/integration/spark/test_spark_server.py.",
