@@ -288,7 +288,10 @@ def test_a_killed_worker_costs_a_retry_of_its_tasks(
 
 
 MOMENTS = {
+    "an executor reads a batch": ("GET", "/batches/", ".parquet"),
+    "an executor writes rows": ("PUT", "/data/"),
     "the driver commits": ("PUT", "/metadata/", ".metadata.json"),
+    "the job publishes its cut": ("PUT", "/cuts/"),
 }
 """Words of the request that a merge sends then."""
 
