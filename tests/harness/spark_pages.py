@@ -47,11 +47,11 @@ class SparkPages:
         return any(one["id"] == executor and not one["isActive"] for one in self.get("allexecutors"))
 
     def tasks_of(self, tag: str) -> list[dict[str, Any]]:
-        """Return the attempts of all tasks for a job of the server."""
+        """Return the attempts of all tasks for a job of the server; ``try`` is the number of the stage's try, then of the task's."""
         stages = {stage for job in self.get("jobs") if tag in job["jobTags"] for stage in job["stageIds"]}
         attempts = [one for one in self.get("stages") if one["stageId"] in stages and one["status"] != "SKIPPED"]
         return [
-            {**task, "stage": one["stageId"]}
+            {**task, "stage": one["stageId"], "try": (one["attemptId"], task["attempt"])}
             for one in attempts
             for task in self.get(f"stages/{one['stageId']}/{one['attemptId']}/taskList?length=1000")
         ]

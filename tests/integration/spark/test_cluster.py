@@ -8,26 +8,41 @@ from __future__ import annotations
 import secrets
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from cdc_lib.jobs.client import raise_for
+from demo.shop import seed
+from demo.shop.workload import Workload
 from tests.harness.google_account import TokenServer, account_key
-from tests.harness.seeded_shop import source_settings
+from tests.harness.holding_proxy import HoldingProxy
+from tests.harness.seeded_shop import seeded_shop, source_settings
 from tests.harness.served_source import Source
 from tests.harness.servers import MySqlServer, S3Server
 from tests.harness.servers.azure import AzureServer
 from tests.harness.servers.gcs import GcsServer
 from tests.harness.servers.postgres import USER, PostgresServer
+from tests.harness.servers.process import free_port
 from tests.harness.servers.rest_catalog import RestCatalogServer
 from tests.harness.spark_cluster import SparkCluster
+from tests.harness.spark_pages import SparkPages, until_equal
 from tests.harness.spark_server import RunningSparkServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+PORT = free_port()
+"""Of Spark's pages."""
+
+ROWS = 3_000
+ALTERS = {
+    30: ("customers", "loyalty_points", "INT UNSIGNED NULL AFTER email"),
+    90: ("orders", "carrier", "ENUM('post', 'dhl', 'fahrrad 🚲') NULL"),
+}
+"""Statements of the shop's workload, by the number of the transaction."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +53,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 @pytest.fixture(scope="module")
 def spark_server(cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSparkServer]:
-    options = ("--master", cluster.url, "--conf", "spark.executor.memory=512m", "--conf", "spark.driver.host=127.0.0.1")
+    conf = (
+        "spark.executor.memory=512m",
+        "spark.driver.host=127.0.0.1",
+        "spark.ui.enabled=true",
+        f"spark.ui.port={PORT}",
+    )
+    options = ("--master", cluster.url, *(word for one in conf for word in ("--conf", one)))
     with RunningSparkServer(tmp_path_factory.mktemp("driver"), *options) as server:
         yield server
 
@@ -67,16 +88,10 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, s3_server: S3Server, bu
 
 
 @pytest.fixture
-def source(
-    mysql_server: MySqlServer,
-    mysql_database: str,
-    tmp_path: Path,
-    spark_server: RunningSparkServer,
-    s3_server: S3Server,
-    bucket: str,
-    lake: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Source:
+def settings(
+    mysql_server: MySqlServer, s3_server: S3Server, bucket: str, lake: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    """Sections of a source file with batches and lake on the S3 server; the environment has what they name."""
     monkeypatch.setenv("CDC_PASSWORD", mysql_server.cdc_password)
     monkeypatch.setenv("TEST_KEY", s3_server.access_key)
     monkeypatch.setenv("TEST_SECRET", s3_server.secret_key)
@@ -87,10 +102,41 @@ def source(
         "access_key_env": "TEST_KEY",
         "secret_key_env": "TEST_SECRET",
     }
+    return {"store": store, "lake": lake}
+
+
+@pytest.fixture
+def source(
+    mysql_server: MySqlServer,
+    mysql_database: str,
+    tmp_path: Path,
+    spark_server: RunningSparkServer,
+    settings: dict[str, Any],
+) -> Source:
     modes = [{"tables": f"{mysql_database}.kept", "mode": "scd2"}]
-    return Source(
-        mysql_server, mysql_database, tmp_path, spark_server, settings={"store": store, "lake": lake, "modes": modes}
-    )
+    return Source(mysql_server, mysql_database, tmp_path, spark_server, settings={**settings, "modes": modes})
+
+
+@pytest.fixture
+def proxy(s3_server: S3Server) -> Iterator[HoldingProxy]:
+    with HoldingProxy(s3_server.endpoint) as running:
+        yield running
+
+
+@pytest.fixture
+def held_source(
+    mysql_server: MySqlServer,
+    mysql_database: str,
+    tmp_path: Path,
+    spark_server: RunningSparkServer,
+    settings: dict[str, Any],
+    proxy: HoldingProxy,
+) -> Source:
+    """A source whose batches and lake are behind the proxy, with three rows in the lake."""
+    settings["store"]["endpoint_url"] = proxy.url
+    source = Source(mysql_server, mysql_database, tmp_path, spark_server, settings=settings)
+    source.cdc("run shop")
+    return source
 
 
 @pytest.mark.parametrize("lake", ["sqlite", "postgresql", "rest"], indirect=True)
@@ -115,6 +161,50 @@ def test_the_lake_equals_the_source_through_everything(source: Source, cluster: 
     written = cluster.executors()
     assert len(written) == 2  # both workers ran tasks of the driver that stays
     assert all("Finished task" in text for text in written)
+
+
+class ShopSource(Source):
+    """A source over the demo's shop, which is filled."""
+
+    def fill(self) -> None:
+        """Leave it as it is."""
+
+
+@pytest.mark.parametrize("lake", ["postgresql"], indirect=True)
+def test_the_demos_shop_equals_its_source_through_everything(
+    mysql_server: MySqlServer, tmp_path: Path, spark_server: RunningSparkServer, settings: dict[str, Any]
+) -> None:
+    """All types, changes during the snapshots, DDL, a table with history, partial row images, maintenance."""
+    with seeded_shop(mysql_server, ROWS) as shop, mysql_server.connect() as connection:
+        modes = [{"tables": f"{shop}.customers", "mode": "scd2"}]
+        more = {"modes": modes, "snapshot": {"chunk_rows": 500}}
+        source = ShopSource(mysql_server, shop, tmp_path, spark_server, settings={**settings, **more})
+        workload, cursor = Workload(connection, shop, alters=ALTERS), connection.cursor()
+        workload.run(20)
+        source.cdc("step plan shop")
+        workload.run(40)  # the tables are read now: with a column more than the plan has seen
+        source.cdc("run shop")
+        workload.run(60)
+        source.execute("ALTER TABLE products ADD COLUMN points INT NOT NULL DEFAULT 3")
+        source.execute("UPDATE products SET points = 4 ORDER BY id LIMIT 20")
+        source.execute("ALTER TABLE inventory RENAME COLUMN capacity TO room")
+        source.cdc("run shop")
+        cursor.execute("SET SESSION binlog_row_image = 'MINIMAL'")
+        cursor.execute("UPDATE customers SET name = CONCAT('Dr. ', name) WHERE id % 7 = 0")
+        cursor.execute("UPDATE orders SET note = 'partial' ORDER BY id LIMIT 30")
+        cursor.execute("DELETE FROM inventory ORDER BY sku LIMIT 5")
+        connection.commit()
+        cursor.execute("SET SESSION binlog_row_image = 'FULL'")
+        source.cdc("run shop")
+        assert "files became" in source.cdc("lake maintain shop")
+        source.execute("TRUNCATE TABLE order_items")
+        Workload(connection, shop, seed=2, alters={}).run(40)
+        for _ in range(2):
+            source.cdc("run shop")
+        report = source.verified()
+        assert report["clean"]
+        assert {tuple(one["table"]) for one in report["tables"]} == {(shop, name) for name in seed.TABLES}
+        assert sum(one["source_rows"] for one in report["tables"]) > ROWS / 3
 
 
 def test_executors_read_batches_at_google_with_the_key_of_the_job(
@@ -165,45 +255,66 @@ def reads_its_batches(source: Source, url: str) -> None:
     assert f"Spark's executors read the store {url}" in source.cdc("doctor shop --spark --json")
 
 
-def test_a_killed_worker_costs_a_retry_of_its_tasks(source: Source, cluster: SparkCluster) -> None:
-    """The job goes on with the other worker, and a new one takes its place."""
-    source.cdc("run shop")
-    source.execute("INSERT INTO orders SELECT a.id * 1000 + b.id * 10 + c.id, 'many' FROM orders a, orders b, orders c")
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            source.cdc("run shop")
-        except BaseException as error:
-            failed.append(error)
-            raise
-
-    runs = threading.Thread(target=run)
-    runs.start()
-    time.sleep(2)
-    cluster.processes[-1].kill()
+def test_a_killed_worker_costs_a_retry_of_its_tasks(
+    held_source: Source, proxy: HoldingProxy, cluster: SparkCluster, spark_server: RunningSparkServer
+) -> None:
+    """It is killed while its executor writes; the merge goes on with the other worker, and a new one takes its place."""
+    source, client, pages = held_source, spark_server.client, SparkPages(spark_server, PORT)
+    digits = " UNION ALL ".join(f"SELECT {digit}{' AS d' if digit == 0 else ''}" for digit in range(10))
+    numbers = ", ".join(f"({digits}) t{place}" for place in range(5))
+    source.execute(
+        f"INSERT INTO orders SELECT 10 + t0.d + 10*t1.d + 100*t2.d + 1000*t3.d + 10000*t4.d, 'v' FROM {numbers}"
+    )
+    source.execute("UPDATE orders SET v = 'changed' WHERE id < 4")
+    source.drain()
+    with proxy.holding("PUT", "/data/"):
+        merge = source.start_merge()
+        proxy.wait_until_held()
+        until_equal(lambda: bool(pages.busy_executors()), True)
+        executor = pages.busy_executors()[0]
+        cluster.kill_worker_of(client.status().application, executor)
+        until_equal(lambda: pages.is_lost(executor), True)
     cluster.start_worker(9)
-    runs.join()
-    assert failed == []
+    assert raise_for(client.follow(client.job(merge.id), print)) == 0
+    tasks = pages.tasks_of(merge.id)
+    lost = {(one["stage"], one["index"]) for one in tasks if "ExecutorLostFailure" in one.get("errorMessage", "")}
+    tried_again = {(one["stage"], one["index"]) for one in tasks if one["status"] == "SUCCESS" and one["try"] > (0, 0)}
+    assert lost
+    assert lost <= tried_again
     cluster.wait_for_workers(2)
-    source.cdc("run shop")
-    assert source.verified()["clean"]
+    source.cdc("step ack lake shop")
+    report = source.verified()
+    assert (report["clean"], report["tables"][0]["source_rows"]) == (True, 100_003)
 
 
-def test_a_killed_driver_loses_nothing(source: Source, spark_server: RunningSparkServer) -> None:
-    """The cluster ends its executors; the next driver gets new ones."""
-    source.cdc("run shop")
-    source.execute("UPDATE orders SET v = 'before the kill'")
-    for step in ("plan", "drain", "ack drain"):
-        source.cdc(f"step {step} shop")
-    runs = threading.Thread(target=lambda: source.cdc("step merge shop", code=1))
-    runs.start()
-    time.sleep(2)
-    spark_server.kill()
-    runs.join()
-    spark_server.start()
-    source.cdc("run shop")
-    assert source.verified()["clean"]
+MOMENTS = {
+    "an executor reads a batch": ("GET", "/batches/", ".parquet"),
+    "an executor writes rows": ("PUT", "/data/"),
+    "the driver commits": ("PUT", "/metadata/", ".metadata.json"),
+    "the job publishes its cut": ("PUT", "/cuts/"),
+}
+"""Words of the request that a merge sends then."""
+
+
+def test_a_killed_driver_loses_nothing(
+    held_source: Source, proxy: HoldingProxy, spark_server: RunningSparkServer, subtests: pytest.Subtests
+) -> None:
+    """At whatever moment; the cluster ends its executors, and the next driver gets new ones."""
+    for number, (moment, words) in enumerate(MOMENTS.items()):
+        with subtests.test(moment):
+            held_source.execute(f"UPDATE orders SET v = 'change {number}' WHERE id < 3")
+            held_source.execute("DELETE FROM orders WHERE id > 3")
+            held_source.execute(f"INSERT INTO orders VALUES ({10 + number}, 'new')")
+            held_source.drain()
+            with proxy.holding(*words):
+                merge = held_source.start_merge()
+                proxy.wait_until_held()
+                assert spark_server.client.job(merge.id).state == "running"
+                spark_server.kill()
+            spark_server.start()
+            held_source.cdc("run shop")
+            report = held_source.verified()
+            assert (report["clean"], report["tables"][0]["source_rows"]) == (True, 4)
 
 
 def test_executors_trust_the_authority_of_the_store_and_without_it_doctor_names_it(
