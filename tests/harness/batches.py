@@ -40,6 +40,7 @@ IDENTITY = ServerIdentity("mysql", "6f9619ff-8b86-d011-b42d-00cf4fc964ff", 1)
 START_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
 _ARROW = {
+    "boolean": pa.bool_(),
     "int": pa.int32(),
     "bigint": pa.int64(),
     "float": pa.float32(),
