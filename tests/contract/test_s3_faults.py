@@ -108,7 +108,7 @@ def test_keys_that_are_wrong_are_a_setting_that_is_wrong(s3_server, bucket):
     right = options(s3_server)
     wrong_secret = S3Store(bucket, "", replace(right, secret_key="not the secret key"))
     refuses(wrong_secret, "SignatureDoesNotMatch|403: Forbidden")
-    refuses(S3Store(bucket, "", replace(right, access_key="nobody")), "access key")
+    refuses(S3Store(bucket, "", replace(right, access_key="nobody")), "InvalidAccessKeyId|403: Forbidden")
     assert right.secret_key not in repr(wrong_secret) + repr(wrong_secret.options) + repr(right)
 
 
