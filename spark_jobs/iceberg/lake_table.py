@@ -70,6 +70,10 @@ BESIDE_ROWS = 20_000
 ROWS_PER_FILE = 250_000
 """Most rows of an append that become one file, sorted by key."""
 
+FEW_TASKS = {"spark.sql.iceberg.read.adaptive-split-size.enabled": "false"}
+SMALL_TABLE = 200_000
+"""Most rows of a table whose files are not divided among all cores to delete few keys: a task costs more than a small file."""
+
 PLAIN_CACHE = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
 PLAIN_CACHE_ROWS = 500_000
 """Most changes that are cached uncompressed: to compress them costs more than to read the batch, and they are read only a few times."""
@@ -292,7 +296,9 @@ class IcebergTable(DefinedTable):
         fewer = FEWER_ROWS if self._rekeyed else Rows(-keys.rows, 0)
         if newest and keys.named is not None:
             # Faster than a join in a small merge: whole files may be deleted, and no order is compared.
-            return self._delete(branch, keys.named, fewer)
+            small = table.records is not None and table.records <= SMALL_TABLE
+            with set_for(self._session, FEW_TASKS if small else {}):
+                return self._delete(branch, keys.named, fewer)
         lake = f"{full_name(self._name, branch.name)} AS t"
         if newest and not table.layout.copies_on_write:
             # The order columns of all rows would cost more to read than their keys and the join do.
