@@ -34,6 +34,7 @@ NOT_HERE = (
     "cdc doctor shop --spark",
     "cdc schema ",  # needs a table that waits: test_schema_changes.py
     "CDC_SPARK_TOKEN=",
+    "HADOOP_CONF_DIR=",
 )
 """Lines that install or start something else; a unit test reads them, and ``./dev demo`` and the tests of Airflow and of the Spark server run
 some."""
