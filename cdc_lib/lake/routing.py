@@ -142,7 +142,7 @@ def indistinct(source: str, table: TableName, lakes: Iterable[LakeMerge]) -> dic
 
 
 def indistinct_tables(source: str, lakes: Iterable[LakeMerge]) -> frozenset[TableName]:
-    """Return the tables of which :func:`indistinct` names a lake table; many tables are gone over once, and not once for each of them.
+    """Return the tables of which :func:`indistinct` names a lake table; many tables are visited once, and not once for each of them.
 
     Args:
         source: its name.

@@ -132,7 +132,7 @@ def held_source(
     settings: dict[str, Any],
     proxy: HoldingProxy,
 ) -> Source:
-    """A source whose batches and lake are behind the proxy, with three rows in the lake."""
+    """A source whose batches and lake are reached through the proxy, with three rows in the lake."""
     settings["store"]["endpoint_url"] = proxy.url
     source = Source(mysql_server, mysql_database, tmp_path, spark_server, settings=settings)
     source.cdc("run shop")
@@ -299,7 +299,7 @@ MOMENTS = {
 def test_a_killed_driver_loses_nothing(
     held_source: Source, proxy: HoldingProxy, spark_server: RunningSparkServer, subtests: pytest.Subtests
 ) -> None:
-    """At whatever moment; the cluster ends its executors, and the next driver gets new ones."""
+    """At any moment; the cluster ends its executors, and the next driver gets new ones."""
     for number, (moment, words) in enumerate(MOMENTS.items()):
         with subtests.test(moment):
             held_source.execute(f"UPDATE orders SET v = 'change {number}' WHERE id < 3")

@@ -9,7 +9,7 @@ from tests.harness.races import in_processes
 
 
 def named(_: int) -> Any:
-    """Return the address of a session and the name of its view; None stands for a session: it is at one address in all copies."""
+    """Return the address of a session and the name of its view; None is given for a session, which is at one address in all copies."""
     nobody: Any = None
     return id(nobody), view_of(nobody, "changes")
 
