@@ -10,6 +10,7 @@ from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.model.position import Point
 from spark_jobs.iceberg import lake_table
 from tests.harness.batches import BIGINT, TEXT, Row, table
+from tests.harness.killed_merges import merge_killed_at
 
 
 @pytest.fixture
@@ -55,14 +56,7 @@ def test_new_rows_and_deletes_become_one_snapshot(lake, orders, three, plan):
 
 @pytest.mark.parametrize("where", ["_replace", "_delete_keys", "_write_beside", "_write_sorted", "publish"])
 def test_a_merge_killed_in_either_leaves_nothing(lake, orders, three, plan, monkeypatch, where):
-    with monkeypatch.context() as patch:
-
-        def killed(*_, **__):
-            raise MergeError("killed")
-
-        patch.setattr(lake_table if where == "publish" else lake_table.IcebergTable, where, killed)
-        with pytest.raises(MergeError, match="killed"):
-            lake.merge(plan)
+    merge_killed_at(monkeypatch, where, lake, plan)
     assert lake.rows(orders.name, "id", "state") == [(1, "new"), (2, "new"), (3, "new")]
     assert refs(lake, orders) == ["main"]
     lake.merge(plan)

@@ -7,6 +7,7 @@ from cdc_lib.model.position import Point
 from cdc_lib.store import layout
 from spark_jobs.iceberg import lake_table
 from tests.harness.batches import BIGINT, TEXT, Row, at, table
+from tests.harness.killed_merges import merge_killed_at
 
 
 @pytest.fixture
@@ -40,15 +41,7 @@ def test_a_merge_killed_in_the_middle_is_invisible_and_correct_after_the_retry(l
     """A merge that fails removes its branch, and leaves nothing else."""
     two = [Row("d", 110, {"id": 1, "state": "new"}), Row("u", 120, {"id": 2, "state": "paid"})]
     plan = lake.batches.plan(200, lake.batches.window(100, 200, {orders: two}))
-    with monkeypatch.context() as patch:
-        target = lake_table if where == "publish" else lake_table.IcebergTable
-
-        def killed(*_, **__):
-            raise MergeError("killed")
-
-        patch.setattr(target, where, killed)
-        with pytest.raises(MergeError, match="killed"):
-            lake.merge(plan)
+    merge_killed_at(monkeypatch, where, lake, plan)
     assert lake.rows(orders.name, "id", "state") == [(1, "new"), (2, "new"), (3, "new")]
     assert lake.state(orders.name).marker.merged_to == Point(1, 1, 100)
     assert lake.store.get(layout.cut_key("shop", plan.merge_id)) is None

@@ -9,8 +9,8 @@ import pytest
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.load import load_batches
 from cdc_lib.model.xa_settlement import settle
-from spark_jobs.iceberg import lake_table
 from tests.harness.batches import BIGINT, TEXT, Row, table
+from tests.harness.killed_merges import merge_killed_at
 
 
 @pytest.fixture
@@ -49,14 +49,7 @@ def rows(lake, orders):
 @pytest.mark.parametrize("where", ["_delete_keys", "_new_files", "publish"])
 def test_a_merge_of_a_commit_that_dies_in_the_middle_is_right_after_the_retry(lake, orders, merged, monkeypatch, where):
     """Nobody sees half a transaction."""
-    with monkeypatch.context() as patch:
-
-        def killed(*_, **__):
-            raise MergeError("killed")
-
-        patch.setattr(lake_table if where == "publish" else lake_table.IcebergTable, where, killed)
-        with pytest.raises(MergeError, match="killed"):
-            lake.merge(merged)
+    merge_killed_at(monkeypatch, where, lake, merged)
     assert rows(lake, orders) == [(1, "new"), (2, "new"), (3, "new")]
     lake.merge(merged)
     assert rows(lake, orders) == [(2, "xa"), (3, "new")]

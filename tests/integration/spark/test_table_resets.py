@@ -13,8 +13,8 @@ from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.xa_settlement import settle
 from cdc_lib.store import documents
-from spark_jobs.iceberg import lake_table
 from tests.harness.batches import BIGINT, INT, TEXT, Row, at, table
+from tests.harness.killed_merges import merge_killed_at
 from tests.harness.lake import Lake
 
 
@@ -48,14 +48,7 @@ def test_a_merge_that_dies_in_the_middle_empties_at_its_retry(lake, orders, monk
     """Nobody sees an empty table before its new rows are there; once more changes nothing."""
     first(lake, orders, 1, 2, 3)
     plan = emptied_at(lake, orders, 150, row("u", 110, 1, "old"), row("c", 160, 2, "again"))
-    with monkeypatch.context() as patch:
-
-        def killed(*_, **__):
-            raise MergeError("killed")
-
-        patch.setattr(lake_table if where == "publish" else lake_table.IcebergTable, where, killed)
-        with pytest.raises(MergeError, match="killed"):
-            lake.merge(plan)
+    merge_killed_at(monkeypatch, where, lake, plan)
     assert rows(lake, orders) == [(1, "new"), (2, "new"), (3, "new")]
     lake.merge(plan)
     assert rows(lake, orders) == [(2, "again")]
