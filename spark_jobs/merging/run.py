@@ -26,7 +26,7 @@ from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.policy import lag_of
 from cdc_lib.store.cuts import last_cut, last_cut_by, named_snapshots
-from cdc_lib.store.failed_tables import keep_stopped
+from cdc_lib.store.failed_tables import keep_stopped, last_stopped
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.comments import carry_comments, comments_of
 from spark_jobs.merging.faulty_tables import exclude_faulty, keep_faults, plan_again_without, report_foreign_commits
@@ -123,6 +123,7 @@ def merge(
     )
     LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
     stopped: list[StoppedTable] = []
+    at_fault = last_stopped(store, config.source)
     try:
         merged = merge_all(spark, job, lakes, say, stopped)
     except ForeignChange as error:
@@ -134,7 +135,8 @@ def merge(
     carry_comments(spark, config, batches, say)
     touched = {(cut.table, cut.lake_table) for cut in merged}
     untouched = [cut for cut in before.tables if (cut.table, cut.lake_table) not in touched] if before else []
-    current = job.unchanged(spark, untouched)
+    due = {cut.lake_table for cut in merged} | {one.lake_table for one in (at_fault.tables if at_fault else ())}
+    current = job.unchanged(spark, untouched, due)
     keep_faults(store, plan, watch, say)
     if done := exclude_faulty(config, store, watch.refused):
         say(f"tables that somebody else changed are {done}")

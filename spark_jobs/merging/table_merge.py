@@ -38,6 +38,7 @@ from cdc_lib.merge.stopped_columns import refuse_columns, refuse_narrower, refus
 from cdc_lib.merge.stopped_statements import refuse_statements
 from cdc_lib.merge.table_batches import TableBatches
 from cdc_lib.merge.table_resets import statement_effects
+from cdc_lib.merge.untouched import looked_at
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import DRAIN, EpochChange
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
@@ -152,19 +153,33 @@ class TableMerge:
         if done != Tidied():
             self.say(f"{lake.name}: {done.snapshots} old snapshots removed, {done.rewritten} files became {done.added}")
 
-    def unchanged(self, session: SparkSession, cuts: Iterable[TableCut]) -> list[TableCut]:
+    def unchanged(
+        self, session: SparkSession, cuts: Iterable[TableCut], due: Collection[str] = frozenset()
+    ) -> list[TableCut]:
         """Return the current state of tables that this merge does not change, without dropped ones.
 
         Their rows are those of the last cut; maintenance, or the merge of another source table, may have committed a new
-        snapshot since. A table whose rows the source file now sends elsewhere is left out.
+        snapshot since. A table whose rows the source file now sends elsewhere is left out. Of very many, the others keep the entry
+        of the last cut.
+
+        Args:
+            session: a session.
+            cuts: their entries in the last cut.
+            due: lake tables to look at in any case.
         """
         cuts = list(cuts)
         known = {str(lake.name): lake for lake in lake_merges(self.config, (cut.table for cut in cuts))}
         tables = {name: frozenset(lake.tables) for name, lake in known.items()}
         routed = [cut for cut in cuts if cut.table in tables.get(cut.lake_table, ())]
-        targets = {name: self._target(session, known[name]) for name in {cut.lake_table for cut in routed}}
+        chosen = looked_at(self.plan.merge_id, {cut.lake_table for cut in routed}, due)
+        targets = {name: self._target(session, known[name]) for name in chosen}
         states = {name: target.load() for name, target in targets.items()}
-        found = (self._current(targets[cut.lake_table], cut, states[cut.lake_table]) for cut in routed)
+        found = (
+            self._current(targets[cut.lake_table], cut, states[cut.lake_table])
+            if cut.lake_table in chosen
+            else replace(cut, changes=0)
+            for cut in routed
+        )
         return [one for one in found if one is not None]
 
     def _current(self, target: MergeTarget[DataFrame], cut: TableCut, now: LakeTable | None) -> TableCut | None:

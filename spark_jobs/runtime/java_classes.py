@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from py4j.java_gateway import JavaClass, JavaMember
-from py4j.protocol import Py4JError
+from py4j.protocol import STATIC_PREFIX, Py4JError
 from pyspark.sql import SparkSession
 
 
@@ -41,16 +41,17 @@ class JavaClasses:
         return self._found[name,]
 
     def static(self, name: str, method: str) -> Any:
-        """Return a static method of a class.
+        """Return a static method of a class; a call raises Py4JError if the class does not have it.
+
+        py4j is not asked for the method: it looks at the first one of the name in Java's order, which differs between
+        processes, and knows no static method if that one is of an object.
 
         Raises:
-            Py4JError: there is no such class or no such method.
+            Py4JError: there is no such class.
         """
         if (name, method) not in self._found:
-            found = getattr(self.named(name), method)
-            if not isinstance(found, JavaMember):
-                raise Py4JError(f"{method} is not a static method of {name}")
-            self._found[name, method] = found
+            client = self.named(name)._gateway_client  # noqa: SLF001 - as py4j makes it
+            self._found[name, method] = JavaMember(method, None, f"{STATIC_PREFIX}{name}", client)
         return self._found[name, method]
 
 
