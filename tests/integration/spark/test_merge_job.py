@@ -23,6 +23,7 @@ from spark_jobs.runtime.class_archive import archive_of
 from spark_jobs.runtime.session import session_jars
 from tests.harness.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, table
 from tests.harness.lake import lake_config
+from tests.harness.spark_cluster import HOME
 
 ROOT = Path(__file__).parents[3]
 ORDERS = table("shop.orders", {"id": BIGINT, "state": TEXT})
@@ -84,11 +85,26 @@ def first_and_second(writer):
     return one, writer.plan(200, writer.window(100, 200, {ORDERS: rows}))
 
 
+def spark_with_executors(folder):
+    """Return the variables of a Spark whose executors have their files in a folder, beside links to those of pyspark."""
+    home = folder / "spark"
+    home.mkdir()
+    for name in ("bin", "jars", "python"):
+        (home / name).symlink_to(HOME / name)
+    # A distribution of Spark has a file with this version.
+    return {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"}
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_lake_and_batches_are_on_s3_and_no_command_line_has_the_secret(s3_server, bucket, tmp_path):
-    """Both are reached by the store's settings alone, and another reader finds the same rows."""
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[1,1,512]"])
+def test_lake_and_batches_are_on_s3_and_no_command_line_has_the_secret(s3_server, bucket, tmp_path, master):
+    """Both are reached by the store's settings alone, and another reader finds the same rows.
+
+    Once in a Java process, once with an executor of its own, which gets jars and keys from the job as those of a cluster do.
+    """
     config = lake_config(
         tmp_path,
+        merge={"driver_memory": "1g", "spark_master": master, "conf": {"spark.executor.memory": "512m"}},
         store={
             "url": f"s3://{bucket}/cdc",
             "endpoint_url": s3_server.endpoint,
@@ -107,7 +123,7 @@ def test_lake_and_batches_are_on_s3_and_no_command_line_has_the_secret(s3_server
         for name, value in keys.items():
             patch.setenv(name, value)
         one, two = first_and_second(BatchWriter(open_store(config.store)))
-    job = Job(tmp_path, config, keys)
+    job = Job(tmp_path, config, {**keys, **(spark_with_executors(tmp_path) if master != "local[2]" else {})})
     process = job.start(one)
     lines = []
     with process:
