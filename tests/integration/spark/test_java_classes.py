@@ -6,7 +6,7 @@ import pytest
 from py4j.java_gateway import JavaClass, JavaPackage, JVMView
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.sql import functions
+from pyspark.sql import SparkSession, functions
 
 from cdc_lib.model.lake_table import LakeName
 from spark_jobs.iceberg.loading import load_table
@@ -43,7 +43,9 @@ def view(spark_lake, monkeypatch):
     spark, _ = spark_lake
     view = CachingView(spark._jvm._gateway_client, "default", id="rj")
     monkeypatch.setattr(SparkContext, "_jvm", view)
-    monkeypatch.setattr(spark, "_jvm", view)
+    for session in (spark, SparkSession.getActiveSession()):  # tests before this one may have left another active
+        if session is not None:
+            monkeypatch.setattr(session, "_jvm", view)
     return view
 
 

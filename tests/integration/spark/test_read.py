@@ -351,7 +351,8 @@ def test_a_reader_stays_at_its_snapshot_until_it_is_refreshed(lake, rounds):
         assert stale.snapshot_id != reader.snapshot_id
     with opened(lake) as reading:
         cold = reading.table(schema.name)
-        rounds(schema, key_of, rounds=1, seed=3, first=5)
+        # So many that each data file has new deletes: one file holds those of several, and stays while one of them is valid.
+        rounds(schema, key_of, rounds=4, seed=3, first=5)
         keep(lake, schema.name)
         with pytest.raises(StoreError, match=r"does not exist any more.*call refresh\(\)"):
             cold.scan().read_all()
