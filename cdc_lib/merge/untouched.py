@@ -21,5 +21,6 @@ def looked_at(merge_id: str, lake_tables: Collection[str], due: Collection[str])
         lake_tables: those that the merge does not change.
         due: those that it must look at, such as tables that it does change, for other source tables, and tables that were at fault before.
     """
-    others = sorted(set(lake_tables).difference(due), key=lambda name: blake2b(f"{merge_id} {name}".encode()).digest())
-    return frozenset(others[:AT_ONCE]).union(set(lake_tables).intersection(due))
+    tables = set(lake_tables)
+    others = sorted(tables.difference(due), key=lambda name: blake2b(f"{merge_id} {name}".encode()).digest())
+    return frozenset(others[:AT_ONCE]) | tables.intersection(due)

@@ -153,9 +153,7 @@ class TableMerge:
         if done != Tidied():
             self.say(f"{lake.name}: {done.snapshots} old snapshots removed, {done.rewritten} files became {done.added}")
 
-    def unchanged(
-        self, session: SparkSession, cuts: Iterable[TableCut], due: Collection[str] = frozenset()
-    ) -> list[TableCut]:
+    def unchanged(self, session: SparkSession, cuts: Iterable[TableCut], due: Collection[str]) -> list[TableCut]:
         """Return the current state of tables that this merge does not change, without dropped ones.
 
         Their rows are those of the last cut; maintenance, or the merge of another source table, may have committed a new

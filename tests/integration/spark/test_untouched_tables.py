@@ -16,7 +16,7 @@ def five(lake, monkeypatch):
     """Five tables with a row each, merged; a merge looks at one of them without need."""
     monkeypatch.setattr(untouched, "AT_ONCE", 1)
     schemas = [table(f"{lake.database}.t{number}", {"id": BIGINT, "state": TEXT}) for number in range(5)]
-    rows = {schema: [Row("c", 10 + at, {"id": 1, "state": "new"})] for at, schema in enumerate(schemas)}
+    rows = {schema: [Row("c", 10 + number, {"id": 1, "state": "new"})] for number, schema in enumerate(schemas)}
     lake.merge(lake.batches.positioned(100, lake.batches.window(4, 100, rows)))
     return schemas
 
