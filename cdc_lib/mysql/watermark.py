@@ -14,6 +14,8 @@ one. So the end is read first, and then:
 from __future__ import annotations
 
 import time
+from collections import deque
+from dataclasses import dataclass, field
 from typing import Any
 
 import pymysql
@@ -21,11 +23,60 @@ from pymysql.connections import Connection
 
 from cdc_lib.errors import SourceError, SourceUnavailable
 from cdc_lib.model.position import Position
+from cdc_lib.model.schema import TableSchema
 from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
 from cdc_lib.mysql.statements import rows_of
 
 SETTLE_SECONDS = 3.0
 _WAIT_SECONDS = 60
+
+
+@dataclass(slots=True)
+class Watermarks:
+    """The low watermarks of the SELECTs of one table, one after the other.
+
+    A position that was read ``settle`` seconds ago needs no wait. So without GTIDs only the first SELECT waits, and the first
+    one after the table's definition changed: an older position would lie before the statement that changed it.
+    """
+
+    settle: float = SETTLE_SECONDS
+    _schema: TableSchema | None = None
+    _read: deque[tuple[float, Position]] = field(default_factory=deque)
+    """When positions were read (monotonic clock), the oldest first."""
+
+    def before_select(self, connection: Connection[Any], facts: ServerFacts, schema: TableSchema) -> Position:
+        """Return the low watermark for a SELECT on the same connection.
+
+        On MariaDB a transaction with a consistent snapshot stays open; the SELECT must run in it.
+
+        Args:
+            connection: a session on the server; always the same server.
+            facts: of the server.
+            schema: of the table, read before.
+
+        Raises:
+            SourceUnavailable: transactions in the binlog are not committed in time.
+        """
+        try:
+            if facts.identity.flavor == "mariadb":
+                return _mariadb(connection)
+            binlog_end, exact = _mysql(connection, facts)
+        except pymysql.MySQLError as error:
+            raise SourceError(f"the watermark cannot be read: {error}") from error
+        if exact:
+            return binlog_end
+        if schema != self._schema or (self._read and binlog_end < self._read[-1][1]):
+            self._read.clear()
+        self._schema = schema
+        self._read.append((time.monotonic(), binlog_end))
+        return self._settled()
+
+    def _settled(self) -> Position:
+        """Return the newest position that was read long enough ago; waits for the oldest one."""
+        time.sleep(max(0.0, self._read[0][0] + self.settle - time.monotonic()))
+        while len(self._read) > 1 and self._read[1][0] + self.settle <= time.monotonic():
+            self._read.popleft()
+        return self._read[0][1]
 
 
 def low_watermark(connection: Connection[Any], facts: ServerFacts, *, settle: float = SETTLE_SECONDS) -> Position:
@@ -39,14 +90,20 @@ def low_watermark(connection: Connection[Any], facts: ServerFacts, *, settle: fl
     try:
         if facts.identity.flavor == "mariadb":
             return _mariadb(connection)
-        binlog_end = read_binlog_end(connection, facts)
-        mode, owned = rows_of(connection, "SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_owned")[0]
-        _wait_for_owned(connection, str(owned or ""))
-        if str(mode).upper() != "ON":
+        binlog_end, exact = _mysql(connection, facts)
+        if not exact:
             time.sleep(settle)
     except pymysql.MySQLError as error:
         raise SourceError(f"the watermark cannot be read: {error}") from error
     return binlog_end
+
+
+def _mysql(connection: Connection[Any], facts: ServerFacts) -> tuple[Position, bool]:
+    """Return the end of the binlog, and whether a SELECT now sees every change before it."""
+    binlog_end = read_binlog_end(connection, facts)
+    mode, owned = rows_of(connection, "SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_owned")[0]
+    _wait_for_owned(connection, str(owned or ""))
+    return binlog_end, str(mode).upper() == "ON"
 
 
 def _mariadb(connection: Connection[Any]) -> Position:

@@ -79,7 +79,7 @@ def main() -> int:
     about = {
         "load_before": load,
         "runs": "3 of the client, 2 of each number of processes; the fastest counts",
-        "warm_up": "each process reads a small table first, which is not counted; the client's start is counted",
+        "warm_up": "each process reads a small table first, which is not counted, like its start and its end; the client's are counted",
     }
     save(figures, version, about, options.output)
     return 0
@@ -116,7 +116,7 @@ def _client(server: SqlServer) -> float:
 
 
 def _drain(server: SqlServer, processes: int, tables: Sequence[str], snapshot: Mapping[str, int] = WHOLE) -> float:
-    """Return the seconds in which processes read tables, from the moment at which all are ready."""
+    """Return the seconds in which processes read tables, from the moment at which all are ready to the end of the last table."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="lakecdc-bench-") as name:
         folder = Path(name)
@@ -125,7 +125,7 @@ def _drain(server: SqlServer, processes: int, tables: Sequence[str], snapshot: M
         units = [unit.id for unit in planned if isinstance(unit, SnapshotTask) and unit.table in tables]
         if len(units) < 2:
             raise AssertionError(units)
-        ready = context.Barrier(processes + 1)
+        ready = context.Barrier(processes + 1, timeout=600)
         shares = [units[number::processes] for number in range(processes)]
         workers = [
             context.Process(target=_work, args=(folder, server.cdc_user, server.cdc_password, share, ready))
@@ -135,9 +135,10 @@ def _drain(server: SqlServer, processes: int, tables: Sequence[str], snapshot: M
             worker.start()
         ready.wait()
         began = time.perf_counter()
+        ready.wait()
+        took = time.perf_counter() - began
         for worker in workers:
             worker.join()
-        took = time.perf_counter() - began
         if any(worker.exitcode for worker in workers):
             raise AssertionError([worker.exitcode for worker in workers])
         return took
@@ -151,6 +152,7 @@ def _work(folder: Path, user: str, password: str, ids: Sequence[str], ready: Bar
     ready.wait()
     for one in ids:
         pipeline.drain(units[one])
+    ready.wait()
 
 
 def _pipeline(folder: Path, user: str, password: str) -> Pipeline:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import pytest
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.drain.window import Drainer
 from cdc_lib.model.manifest import DataFile, Manifest
-from cdc_lib.model.pace import Pace
 from cdc_lib.model.position import Position
 from cdc_lib.model.results import DrainResult
 from cdc_lib.model.server_identity import ServerIdentity
@@ -162,4 +162,5 @@ class Capture:
 
 def first_chunk(reader: SnapshotReader, task: SnapshotTask, identity: ServerIdentity) -> Manifest:
     """Read only the first chunk of a snapshot, as a drain does that is killed after it."""
-    return reader._next_chunk(task, identity, None, 0, Pace("first chunk", "rows", 0, 0.0))
+    reader.read(task, identity, datetime.now(UTC))
+    return chunks_of(reader.store, task)[0]

@@ -8,7 +8,7 @@ from cdc_lib.errors import BatchNotDurable, CursorMoved, SourceUnavailable
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.mysql.binlog_stream import ServerStream
-from cdc_lib.snapshot.reader import SnapshotReader
+from cdc_lib.snapshot.chunk_reader import ChunkReader
 from tests.harness.capture import SOURCE, Capture
 from tests.harness.merging import Lake, merge_all
 
@@ -225,17 +225,17 @@ def test_a_snapshot_continues_after_its_last_chunk(chunked, name, monkeypatch):
     chunked.execute(f"CREATE TABLE t_{name} ({columns})")
     chunked.execute(f"INSERT INTO t_{name} {rows}")
     (task,) = [unit for unit in chunked.pipeline.plan(by="test") if isinstance(unit, SnapshotTask)]
-    real, calls = SnapshotReader._next_chunk, []
+    real, calls = ChunkReader.read, []
 
-    def third_fails(reader, *arguments):
-        calls.append(arguments[3])
-        if arguments[3] == 2 and len(calls) == 3:
+    def third_fails(reader, before, number):
+        calls.append(number)
+        if number == 2 and len(calls) == 3:
             with monkeypatch.context() as broken:
                 broken.setattr(ServerStream, "read_into", lambda *_: 0)
-                return real(reader, *arguments)
-        return real(reader, *arguments)
+                return real(reader, before, number)
+        return real(reader, before, number)
 
-    monkeypatch.setattr(SnapshotReader, "_next_chunk", third_fails)
+    monkeypatch.setattr(ChunkReader, "read", third_fails)
     with pytest.raises(SourceUnavailable):
         chunked.pipeline.drain(task)
     assert chunked.pipeline.ack_drain(by="test").chunks == 2

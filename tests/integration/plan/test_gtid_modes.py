@@ -12,8 +12,10 @@ from cdc_lib.errors import AnonymousNotSent
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import file_number
+from cdc_lib.mysql import watermark
 from cdc_lib.mysql.connection import connect
-from cdc_lib.mysql.watermark import low_watermark
+from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.watermark import Watermarks, low_watermark
 from cdc_lib.plan.locate import BinlogSearch
 from tests.harness.capture import SOURCE, Capture
 from tests.harness.merging import Lake, drain_all
@@ -139,3 +141,35 @@ def test_a_row_is_read_only_when_transactions_of_both_kinds_are_committed(switch
             assert seconds() >= 0.5
         finally:
             pair.primary.execute("SET GLOBAL gtid_mode = 'ON'")
+
+
+def test_only_the_first_select_of_a_table_waits_and_the_first_of_a_changed_one(
+    mysql_server, mysql_database, tmp_path, monkeypatch
+):
+    """Without GTIDs a position counts some time after it was read, and only for the definition that was read before it."""
+    capture, slept = Capture(mysql_server, mysql_database, tmp_path), []
+    capture.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    monkeypatch.setattr(
+        watermark.time, "sleep", lambda seconds, sleep=time.sleep: slept.append(seconds > 0) or sleep(seconds)
+    )
+    watermarks = Watermarks(settle=0.5)
+    with closing(connect(capture.config.server, capture.credentials)) as connection:
+
+        def before_select():
+            schema = InformationSchema(connection).schema(mysql_database, "t")
+            return watermarks.before_select(connection, capture.facts(), schema)
+
+        mysql_server.execute("SET GLOBAL gtid_mode = 'ON_PERMISSIVE'")
+        try:
+            first = capture.head()
+            assert [before_select() for _ in range(2)] == [first, first]
+            capture.execute("INSERT INTO t VALUES (1)")
+            assert (before_select(), slept) == (first, [True, False, False])
+            time.sleep(0.5)
+            assert first < before_select() <= capture.head()
+            capture.execute("ALTER TABLE t ADD COLUMN v INT")
+            assert (before_select(), slept[-2:]) == (capture.head(), [False, True])
+        finally:
+            mysql_server.execute("SET GLOBAL gtid_mode = 'ON'")
+        capture.execute("INSERT INTO t VALUES (2, 2)")
+        assert before_select() == capture.head()

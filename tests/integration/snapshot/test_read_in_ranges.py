@@ -14,7 +14,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.position import Point
 from cdc_lib.retention.garbage_collector import _watermark, prune_cursors
 from cdc_lib.retention.policy import snapshot_floor
-from cdc_lib.snapshot import reader
+from cdc_lib.snapshot import chunk_reader
 from cdc_lib.store.manifests import chunks_of, first_chunks_of
 from tests.harness.capture import SOURCE, Capture
 from tests.harness.merging import Lake, merge_all
@@ -66,7 +66,7 @@ class Dying:
 
     def __init__(self, dice):
         self.dice = dice
-        self.publish = reader.publish_manifest
+        self.publish = chunk_reader.publish_manifest
 
     def __call__(self, store, key, manifest):
         if self.dice.random() < 0.3:
@@ -115,7 +115,7 @@ CASES = [(server, seed, event) for server, events in ON_EACH.items() for seed, e
 def test_the_lake_equals_the_source(capture, monkeypatch, seed, event):
     """It has nothing of the table before the last range is complete, and all of it afterwards."""
     dice, big = random.Random(seed), Lake("big")
-    monkeypatch.setattr(reader, "publish_manifest", Dying(dice))
+    monkeypatch.setattr(chunk_reader, "publish_manifest", Dying(dice))
     ranges = set()
     for number in range(1, 60):
         if number == 4 and event is not None:
