@@ -65,16 +65,11 @@ class ReadChunk:
 
     def discard(self) -> None:
         """Abort the files."""
-        unread = _Discarded()
-        try:
-            self.files.__exit__(_Discarded, unread, None)
-        except _Discarded as error:
-            if error is not unread:
-                raise
+        self.files.__exit__(_Discarded, _Discarded(), None)
 
 
 class _Discarded(Exception):
-    """A chunk is not published."""
+    """Ends the writer of a chunk that is not published."""
 
 
 @dataclass(frozen=True, slots=True)
