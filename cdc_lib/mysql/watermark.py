@@ -44,7 +44,9 @@ class Watermarks:
     _read: deque[tuple[float, Position]] = field(default_factory=deque)
     """When positions were read (monotonic clock), the oldest first."""
 
-    def before_select(self, connection: Connection[Any], facts: ServerFacts, schema: TableSchema) -> Position:
+    def before_select(
+        self, connection: Connection[Any], facts: ServerFacts, schema: TableSchema | None = None
+    ) -> Position:
         """Return the low watermark for a SELECT on the same connection.
 
         On MariaDB a transaction with a consistent snapshot stays open; the SELECT must run in it.
@@ -52,7 +54,7 @@ class Watermarks:
         Args:
             connection: a session on the server; always the same server.
             facts: of the server.
-            schema: of the table, read before.
+            schema: of the table, read before; not needed for a single SELECT.
 
         Raises:
             SourceUnavailable: transactions in the binlog are not committed in time.
@@ -64,6 +66,7 @@ class Watermarks:
         except pymysql.MySQLError as error:
             raise SourceError(f"the watermark cannot be read: {error}") from error
         if exact:
+            self._read.clear()
             return binlog_end
         if schema != self._schema or (self._read and binlog_end < self._read[-1][1]):
             self._read.clear()
@@ -87,15 +90,7 @@ def low_watermark(connection: Connection[Any], facts: ServerFacts, *, settle: fl
     Raises:
         SourceUnavailable: transactions in the binlog are not committed in time.
     """
-    try:
-        if facts.identity.flavor == "mariadb":
-            return _mariadb(connection)
-        binlog_end, exact = _mysql(connection, facts)
-        if not exact:
-            time.sleep(settle)
-    except pymysql.MySQLError as error:
-        raise SourceError(f"the watermark cannot be read: {error}") from error
-    return binlog_end
+    return Watermarks(settle).before_select(connection, facts)
 
 
 def _mysql(connection: Connection[Any], facts: ServerFacts) -> tuple[Position, bool]:
