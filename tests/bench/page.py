@@ -87,6 +87,8 @@ def page(documents: dict[str, Document]) -> str:
     parts += [_plain(_PLAIN[name], _command(name), documents[name]) for name in _PLAIN if name in documents]
     if "tables" in documents:
         parts.append(_tables(documents["tables"]))
+    if "tables-mysql" in documents:
+        parts.append(_real_tables(documents["tables-mysql"]))
     for name, title in _LAKE.items():
         if f"lake-{name}" in documents:
             parts.append(_plain(title, f"./dev bench lake {name}", documents[f"lake-{name}"]))
@@ -96,7 +98,7 @@ def page(documents: dict[str, Document]) -> str:
         parts.append(_positions(documents["positions"]))
     if "growth" in documents:
         parts.append(growth(documents["growth"]))
-    names = ("drain", *_PLAIN, "tables", *(f"lake-{name}" for name in _LAKE), "positions", "growth")
+    names = ("drain", *_PLAIN, "tables", "tables-mysql", *(f"lake-{name}" for name in _LAKE), "positions", "growth")
     missing = [f"`{_command(name)}`" for name in names if name not in documents]
     if missing:
         missing_text = textwrap.fill(f"Nothing is known yet of {', '.join(missing)}.", WIDTH, break_on_hyphens=False)
@@ -106,7 +108,7 @@ def page(documents: dict[str, Document]) -> str:
 
 def _command(name: str) -> str:
     """Return the command of the benchmark that writes a file of results."""
-    return f"./dev bench {name.replace('lake-', 'lake ').replace('-mariadb', ' --server mariadb')}"
+    return f"./dev bench {name.replace('lake-', 'lake ').replace('-mariadb', ' --server mariadb').replace('-mysql', ' --server mysql')}"
 
 
 def measured(document: Document) -> str:
@@ -290,8 +292,33 @@ def _plain(title: str, command: str, document: Document) -> str:
 
 
 def _tables(document: Document) -> str:
-    """Return the section on many tables: a row for each step, a column for each number of tables."""
-    named = [(*figure["name"].split(" tables, ", 1), figure) for figure in document["figures"]]
+    """Return the section on many tables in cursors."""
+    return f"""## Many tables in the cursors: `./dev bench tables`
+
+{measured(document)}
+
+CPU seconds of one step, over a real cursor store and without a server.
+
+{_by_size(document["figures"])}
+
+{_verdict(document["figures"])}"""
+
+
+def _real_tables(document: Document) -> str:
+    """Return the section on many tables of a server."""
+    wall = [figure for figure in document["figures"] if figure["name"].endswith(": wall")]
+    return f"""## Many tables of a server: `./dev bench tables --server mysql`
+
+{measured(document)}
+
+Seconds of one step. The tables have a few rows; their snapshots are read one after the other.
+
+{_by_size(wall)}"""
+
+
+def _by_size(figures: list[Document]) -> str:
+    """Return a row for each step, and a column for each number of tables."""
+    named = [(*figure["name"].removesuffix(": wall").split(" tables, ", 1), figure) for figure in figures]
     sizes, steps = list(dict.fromkeys(one[0] for one in named)), list(dict.fromkeys(one[1] for one in named))
     values = {(size, step): figure for size, step, figure in named}
     rows = []
@@ -299,17 +326,7 @@ def _tables(document: Document) -> str:
         cells = (f"{values[size, step]['value']:.2f}" for size in sizes)
         rows.append(f"| {step} | {' | '.join(cells)} |")
     columns = " | ".join(f"{size} tables" for size in sizes)
-    return f"""## Many tables in the cursors: `./dev bench tables`
-
-{measured(document)}
-
-CPU seconds of one step, over a real cursor store and without a server.
-
-| step | {columns} |
-|---|{"--:|" * len(sizes)}
-{chr(10).join(rows)}
-
-{_verdict(document["figures"])}"""
+    return f"| step | {columns} |\n|---|{'--:|' * len(sizes)}\n{chr(10).join(rows)}"
 
 
 def _positions(document: Document) -> str:
