@@ -311,7 +311,7 @@ def _real_tables(document: Document) -> str:
 
 {measured(document)}
 
-Seconds of one step. The tables have a few rows; their snapshots are read one after the other.
+Seconds of one step. The tables have a few rows; two snapshots are read at a time (`drain.parallelism: 2`).
 
 {_by_size(wall)}"""
 
