@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 from cdc_lib.backfill.other_key import Key, Keys, OneKey, under_one_key
 from cdc_lib.errors import MergeConflict, MergeError
-from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of, reading_order
+from cdc_lib.merge.chunks import low_of, read_to_of, reading_order
 from cdc_lib.merge.plan import MergeInput, StoredBatch, TableWork, following, refuse_partial_swap, refuse_unclear
 from cdc_lib.merge.table_resets import StatementEffects, statement_effects
 from cdc_lib.model.lake_table import Marker, SnapshotMark
-from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.manifest import Manifest, chunk_of
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema_policy import DEFAULT_POLICY, SchemaPolicy

@@ -12,11 +12,11 @@ from cdc_lib.backfill.archive import BackfillArchive
 from cdc_lib.backfill.decide import BackfillDecision
 from cdc_lib.backfill.other_key import Key, Keys, left_out_windows, refusal
 from cdc_lib.lake.routing import RoutedTable, lake_merges
-from cdc_lib.merge.chunks import chunk_of
 from cdc_lib.merge.plan import StoredBatch, tables_of
 from cdc_lib.merge.renames import renamed_schemas, renames_of
 from cdc_lib.model.backfill import Backfill, BackfillPreview, BackfillRequest, LeftOutWindows, RefusedTable
 from cdc_lib.model.lake_table import Marker, SnapshotMark
+from cdc_lib.model.manifest import chunk_of
 from cdc_lib.model.route import routed_schema
 
 

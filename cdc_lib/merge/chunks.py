@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.manifest import Manifest, SnapshotChunk
+from cdc_lib.model.manifest import Manifest, chunk_of
 from cdc_lib.model.position import Point
 from cdc_lib.model.window import SnapshotTask
-
-
-def chunk_of(manifest: Manifest) -> SnapshotChunk:
-    """Return the chunk that a snapshot's manifest describes."""
-    if manifest.chunk is None:
-        raise AssertionError(manifest.id)
-    return manifest.chunk
 
 
 def low_of(manifest: Manifest) -> Point:

@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from cdc_lib.lake.routing import RoutedTable
-from cdc_lib.merge.chunks import chunk_of
 from cdc_lib.merge.plan import MergeInput
-from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.manifest import Manifest, chunk_of
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.schema_policy import SchemaPolicy
 from cdc_lib.model.schema_question import SchemaChangeKind

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.catch_up import caught_up
-from cdc_lib.merge.chunks import chunk_of, reading_order
+from cdc_lib.merge.chunks import reading_order
 from cdc_lib.merge.manifests import is_of_its_epoch, load_batches, with_commits
 from cdc_lib.merge.plan import StoredBatch, replayed_windows, tables_of
 from cdc_lib.merge.quarantined import without_quarantined
 from cdc_lib.merge.table_resets import expand_database_statements, is_of_database
 from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.manifest import chunk_of
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import QuarantineRecord

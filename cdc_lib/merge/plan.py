@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.errors import MergeError
-from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of, reading_order
+from cdc_lib.merge.chunks import low_of, read_to_of, reading_order
 from cdc_lib.merge.key_ranges import ReadRange, read_ranges
 from cdc_lib.merge.table_resets import StatementEffects, is_of_database, statement_effects, swaps_in_earlier_shadow
 from cdc_lib.model.lake_table import Marker, PlacedDefault, SnapshotMark
-from cdc_lib.model.manifest import Manifest, SnapshotChunk
+from cdc_lib.model.manifest import Manifest, SnapshotChunk, chunk_of
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema_policy import DEFAULT_POLICY, SchemaPolicy

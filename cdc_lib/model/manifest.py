@@ -215,3 +215,10 @@ class Manifest:
     def bytes(self) -> int:
         """Bytes of all files."""
         return sum(file.bytes for file in (*self.files, *self.prepared_files))
+
+
+def chunk_of(manifest: Manifest) -> SnapshotChunk:
+    """Return the chunk that a snapshot's manifest describes."""
+    if manifest.chunk is None:
+        raise AssertionError(manifest.id)
+    return manifest.chunk

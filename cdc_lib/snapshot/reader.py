@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import TableUnreadable, UnsupportedValue
-from cdc_lib.model.manifest import Manifest, SnapshotChunk
+from cdc_lib.model.manifest import Manifest, SnapshotChunk, chunk_of
 from cdc_lib.model.pace import Pace
 from cdc_lib.model.refusals import NO_SUCH_TABLE
 from cdc_lib.model.results import DrainResult, result_of
@@ -55,9 +55,9 @@ class SnapshotReader:
         rows = count * self.config.snapshot.chunk_rows
         pace = Pace(f"snapshot of {task.title}", "rows", 0, began, rows, rows)
         reader = ChunkReader(self.config, self.credentials, self.store, task, identity, pace, Watermarks())
-        unit = _ChunksOfUnit(reader, None if last is None else _chunk_of(last), count, until)
+        unit = _ChunksOfUnit(reader, None if last is None else chunk_of(last), count, until)
         written = unit.read()
-        if written and not _chunk_of(written[-1]).last:
+        if written and not chunk_of(written[-1]).last:
             log.info("snapshot of %s: %d chunks are stored; the next run goes on", task.title, unit.count)
         return result_of(
             task.id, written or chunks_of(self.store, task), time.monotonic() - began, written=len(written)
@@ -119,17 +119,10 @@ class _ChunksOfUnit:
     def _goes_on(self, stored: Manifest) -> bool:
         """Whether the next chunk follows the stored one. If not, another task stored other rows under its number."""
         self._written.append(stored)
-        read, self.before = self.before, _chunk_of(stored)
+        read, self.before = self.before, chunk_of(stored)
         return read is not None and _end_of(read) == _end_of(self.before)
 
 
 def _end_of(chunk: SnapshotChunk) -> tuple[object, ...]:
     """Return what the next chunk takes from a chunk."""
     return chunk.last_key, chunk.upper_key, chunk.last
-
-
-def _chunk_of(manifest: Manifest) -> SnapshotChunk:
-    if manifest.chunk is None:
-        msg = "a snapshot's manifest has a chunk"
-        raise AssertionError(msg)
-    return manifest.chunk

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from cdc_lib.merge.chunks import chunk_of, low_of, read_to_of
+from cdc_lib.merge.chunks import low_of, read_to_of
 from cdc_lib.model.lake_table import SnapshotMark
-from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.manifest import Manifest, chunk_of
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
