@@ -44,7 +44,7 @@ from cdc_lib.mysql.planned_server import refuse_unlogged
 from cdc_lib.mysql.preflight import judge
 from cdc_lib.mysql.server_facts import ServerFacts, facts_of, read_charsets, read_facts
 from cdc_lib.mysql.xa_recover import facts_without_prepared, wait_for_decisions
-from cdc_lib.plan.ack import over_window
+from cdc_lib.plan.ack import over_window, refuse_used_twice, used_twice
 from cdc_lib.plan.gaps import refuse_lost
 from cdc_lib.plan.start import Starter, address_of, reachable
 from cdc_lib.plan.windows import Limits, plan_windows
@@ -351,9 +351,13 @@ class Pipeline:
         Raises:
             CursorMoved: another process moved it at the same time.
             BatchNotDurable: units are in flight, and none has a batch.
+            PositionNotFound: the server gave the GTIDs of a window to other transactions before it.
         """
         cursor = self._cursor(DRAIN)
-        return self._acknowledge(cursor, self._moved_over_durable(cursor, by))
+        moved = self._moved_over_durable(cursor, by)
+        if moved == cursor and cursor.in_flight:
+            refuse_used_twice(cursor, find_manifest(self.store, layout.manifest_key(cursor.in_flight[0])))
+        return self._acknowledge(cursor, moved)
 
     def _moved_over_durable(self, cursor: Cursor, by: str) -> Cursor:
         """Return the drain cursor after its durable units in flight."""
@@ -361,7 +365,7 @@ class Pipeline:
         counted: list[Manifest] = []
         for window in cursor.in_flight:
             manifest = find_manifest(self.store, layout.manifest_key(window))
-            if manifest is None:
+            if manifest is None or used_twice(moved, manifest):
                 break
             counted.append(manifest)
             moved = over_window(moved, window, manifest, at=_now(), by=by)

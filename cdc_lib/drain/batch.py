@@ -342,4 +342,5 @@ def _window_manifest(
         gtid_set=summary.gtid_set,
         statements=tuple(summary.statements),
         last_commit=summary.last_commit,
+        last_transaction=summary.last_transaction,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cdc_lib.model.commit import Commit
@@ -67,7 +67,3 @@ class BinlogCheckpoint:
         if self.last is None or other.last is None or self.last.server_id != other.last.server_id:
             return False
         return other.last.time + CLOCK_TOLERANCE < self.last.time
-
-    def with_time(self, time: datetime) -> BinlogCheckpoint:
-        """Return the same position with another time."""
-        return replace(self, time=time)

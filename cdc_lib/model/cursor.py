@@ -17,6 +17,7 @@ from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.gtid import NO_GTIDS, GtidSet, WindowGtids
 from cdc_lib.model.held_table import HeldTable, by_name
+from cdc_lib.model.last_transaction import LastTransaction
 from cdc_lib.model.position import Position, file_number
 from cdc_lib.model.quarantine import LaggingTable, QuarantineRecord, excluded_tables, lagging_tables
 from cdc_lib.model.server_identity import ServerIdentity
@@ -109,6 +110,7 @@ class Cursor:
         gtids_known: whether ``gtid_set`` is exact and the last transaction before the position has a GTID.
         event_time: commit time of the last event before the position.
         last: commit of that transaction by the clock of the server that committed it first; None if unknown.
+        last_transaction: the last transaction before the position; None if it is not known how it is recognized.
         file_times: creation times of binlog files, by name: files of the position and of the ends of windows in flight.
         source_id: random id from the first drain cursor of the source. Every other cursor and every marker in the lake
             repeats it. So tables of a source whose store was lost, or of another source of that name, are recognized.
@@ -151,6 +153,7 @@ class Cursor:
     last: Commit | None = None
     held: tuple[HeldTable, ...] = ()
     catching_up: tuple[HeldTable, ...] = ()
+    last_transaction: LastTransaction | None = None
 
     @property
     def began_at(self) -> datetime | None:
@@ -173,6 +176,7 @@ class Cursor:
             position=checkpoint.position,
             event_time=checkpoint.time,
             last=checkpoint.last,
+            last_transaction=None,
             gtid_set=checkpoint.gtid_set,
             gtids_known=checkpoint.gtids_known,
             file_times={checkpoint.position.file: checkpoint.file_time} if checkpoint.file_time else {},
@@ -280,6 +284,7 @@ class Cursor:
         by: str = "",
         gtids: WindowGtids = NO_GTIDS,
         last: Commit | None = None,
+        last_transaction: LastTransaction | None = None,
     ) -> Cursor:
         """Move over a window that starts where the cursor is.
 
@@ -290,6 +295,7 @@ class Cursor:
             by: who acknowledged it.
             gtids: GTIDs of its transactions.
             last: commit of its last transaction by the clock of the server that committed it first.
+            last_transaction: the last one before its end; None if unknown.
 
         Raises:
             CursorMoved: it starts elsewhere, or belongs to another source or epoch.
@@ -313,6 +319,7 @@ class Cursor:
             file_times={f: t for f, t in self.file_times.items() if file_number(f) >= window.stop.file_number},
             event_time=event_time or self.event_time,
             last=self.last if event_time is None else last,
+            last_transaction=last_transaction,
             in_flight=left if left and left[0].start == window.stop else (),
             moves=(*self.moves, move)[-KEPT_MOVES:],
         )

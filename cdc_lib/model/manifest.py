@@ -10,6 +10,7 @@ from cdc_lib.model.comments import TableComments
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.ddl_effect import TableStatement
 from cdc_lib.model.gtid import WindowGtids
+from cdc_lib.model.last_transaction import LastTransaction
 from cdc_lib.model.position import Position
 from cdc_lib.model.quarantine import QuarantinedTable
 from cdc_lib.model.raw_event import RawArchive
@@ -163,6 +164,7 @@ class Manifest:
         statements: effects of statements on the rows of captured tables, in order.
         raw: the window's raw events; None if they are not stored.
         last_commit: commit of the last transaction by the clock of the server that committed it first; None when it has none.
+        last_transaction: the window's last one; None when it has none, or the server writes no GTID events.
         comments: comments of tables that statements of the window define, or that the snapshot reads; as they were when the batch was
             written, so a later statement may have made them.
     """
@@ -190,6 +192,7 @@ class Manifest:
     raw: RawArchive | None = None
     last_commit: Commit | None = None
     comments: tuple[TableComments, ...] = ()
+    last_transaction: LastTransaction | None = None
 
     @property
     def id(self) -> str:

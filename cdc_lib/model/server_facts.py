@@ -21,6 +21,7 @@ class ServerState:
         file_time: when the file of the cursor's position was created; None if the server has no file of that name.
         oldest_time: when the oldest file was created; None without files.
         logs_replicated: whether the binlog has the changes that the server replicates.
+        other_past: the evidence that the transaction before the cursor is not the one that was read; empty if there is none.
     """
 
     identity: ServerIdentity
@@ -31,3 +32,4 @@ class ServerState:
     file_time: datetime | None
     oldest_time: datetime | None
     logs_replicated: bool = True
+    other_past: str = ""

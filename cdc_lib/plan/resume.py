@@ -137,7 +137,7 @@ def _another_binlog(cursor: Cursor, server: ServerState) -> str:
     made = cursor.file_times.get(at.file)
     if made is not None and server.file_time is not None and made != server.file_time:
         return f"{at.file} was made at {server.file_time:%Y-%m-%d %H:%M:%S}, not at {made:%Y-%m-%d %H:%M:%S} UTC"
-    return ""
+    return server.other_past
 
 
 def _at_another_binlog(cursor: Cursor, server: ServerState, fault: str) -> Refuse:
@@ -145,7 +145,7 @@ def _at_another_binlog(cursor: Cursor, server: ServerState, fault: str) -> Refus
     return Refuse(
         PositionNotFound(
             f"the server's binlog is not the one that the cursor is in: {fault}",
-            hint="The server was restored from a backup, or its binlog was reset, and changes may be missing on either side. "
+            hint="The server was reverted to an earlier state, or its binlog was reset, and changes may be missing on either side. "
             f"{_continue(cursor, server)}. If you know that none are missing, the rewind is enough.",
             **_context(cursor, server),
         )

@@ -9,9 +9,18 @@ from datetime import UTC, datetime
 
 from cdc_lib.binlog.framing.damaged_file import continue_in
 from cdc_lib.binlog.framing.file_header import FileHeader
+from cdc_lib.binlog.framing.last_transaction import other_past
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.start import StartAt
-from cdc_lib.errors import AnonymousNotSent, ConfigError, PositionNotFound, PositionPurged, ServerChanged, SourceError
+from cdc_lib.errors import (
+    AnonymousNotSent,
+    ConfigError,
+    DecodeError,
+    PositionNotFound,
+    PositionPurged,
+    ServerChanged,
+    SourceError,
+)
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.cursor import DRAIN, Cursor, Move
@@ -20,6 +29,7 @@ from cdc_lib.model.missing_transactions import MissingTransactions
 from cdc_lib.model.position import Position
 from cdc_lib.model.results import LocatedPosition
 from cdc_lib.model.server_facts import ServerState
+from cdc_lib.mysql.binlog_stream import binlog_dump
 from cdc_lib.mysql.connection import can_be_reached
 from cdc_lib.mysql.planned_server import refuse_unlogged
 from cdc_lib.mysql.server_facts import ServerFacts
@@ -243,7 +253,8 @@ class Starter:
         if checkpoint.position != cursor.position:
             return cursor
         known = cursor.at_checkpoint(checkpoint)
-        return known if cursor.event_time is None else _with_time(known, cursor.event_time)
+        known = replace(known, last_transaction=cursor.last_transaction)
+        return known if cursor.event_time is None else replace(known, event_time=cursor.event_time)
 
     def _gtids_may_be_known(self, cursor: Cursor) -> bool:
         """Whether a scan up to the cursor's position may show its GTIDs, which are unknown.
@@ -277,7 +288,21 @@ class Starter:
             search.header_of(cursor.position.file).time if has_file else None,
             None if has_file or not names else search.header_of(names[0]).time,
             facts.logs_replicated,
+            self._other_past(cursor) if has_file else "",
         )
+
+    def _other_past(self, cursor: Cursor) -> str:
+        """Return the evidence that the server has another transaction before the cursor; empty if none is seen, or it was purged."""
+        last, facts = cursor.last_transaction, self.facts
+        if last is None or last.position.file not in self.search.files:
+            return ""
+        with binlog_dump(self.config.server, self.credentials, facts.identity, last.position, "last") as stream:
+            try:
+                return other_past(stream, facts.identity.flavor, last, cursor.position)
+            except AnonymousNotSent:
+                return ""
+            except (PositionNotFound, DecodeError) as error:
+                return error.message
 
 
 def _read_again(checkpoint: BinlogCheckpoint, gtids: GtidSet) -> str:
@@ -287,10 +312,6 @@ def _read_again(checkpoint: BinlogCheckpoint, gtids: GtidSet) -> str:
     if not again:
         return ""
     return f", before transactions that only this server has, so that these are read again: {shortened(again)}"
-
-
-def _with_time(cursor: Cursor, time: datetime) -> Cursor:
-    return cursor.at_checkpoint(cursor.checkpoint.with_time(time))
 
 
 def address_of(config: SourceConfig, cursor: Cursor | None) -> tuple[str, int]:

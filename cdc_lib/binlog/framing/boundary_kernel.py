@@ -15,7 +15,7 @@ from numba import njit
 
 from cdc_lib.binlog.bytes.crc32 import crc32
 from cdc_lib.binlog.bytes.integers import u16, u24, u32, u56, u64
-from cdc_lib.binlog.framing.packets import HEADER, SID_SIZE, note_gtid
+from cdc_lib.binlog.framing.packets import HEADER, SID_SIZE, begins, note_gtid, outside
 from cdc_lib.binlog.framing.tagged_gtid import COMMITTED, FIELDS, NUMBER, read_tagged
 
 NEED_MORE, FOUND, ASK, FULL, END_OF_STREAM, SERVER_ERROR, BAD_CHECKSUM, MALFORMED, NO_GTID = range(9)
@@ -138,15 +138,6 @@ def _is_in(row, number, starts, runs):
         if runs[i, 0] <= number <= runs[i, 1]:
             return True
     return False
-
-
-@njit(cache=True, nogil=True)
-def _outside(kind):
-    """Whether an event type is between transactions, or begins one."""
-    return (
-        kind == 3 or kind == 4 or kind == 15 or kind == 27 or kind == 33 or kind == 34 or kind == 35 or kind == 41
-        or kind == 42 or kind == 161 or kind == 162 or kind == 163 or kind == 164
-    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -297,12 +288,12 @@ def walk(b, begin, fill, state, wanted_sids, starts, runs, sids, crc_tables, scr
         if not made_up and end_position != 0 and (state[OFFSET] + length) & 0xFFFFFFFF != end_position:
             return MALFORMED, p, h, h, p
         if not made_up and state[MODE] == BY_OFFSET and state[WANTED] >= 0 and state[OFFSET] >= state[WANTED]:
-            state[INSIDE] = not _outside(kind)
+            state[INSIDE] = not outside(kind)
             return FOUND, p, h, h, p
-        begins = kind == 33 or kind == 34 or kind == 42 or kind == 162
+        is_begin = begins(kind)
         if state[MODE] == BY_TIME and state[BEGAN] == 0 and (kind == 2 or kind == 16 or kind == 19):
             return NO_GTID, p, h, h, p
-        if begins or kind == 4 or kind == 3 or kind == 15 or kind == 35 or kind == 163:
+        if is_begin or kind == 4 or kind == 3 or kind == 15 or kind == 35 or kind == 163:
             if payload == _MAX_PAYLOAD:
                 return MALFORMED, p, h, h, p
             if p + wire > fill:
@@ -311,7 +302,7 @@ def walk(b, begin, fill, state, wanted_sids, starts, runs, sids, crc_tables, scr
             end = h + length - state[CHECKSUM_BYTES]
             if state[CHECKSUM_BYTES] != 0 and kind != 15 and crc32(b, h, end, crc_tables) != u32(b, end):
                 return BAD_CHECKSUM, p, h, end, p
-            if not begins:
+            if not is_begin:
                 return ASK, p, h, end, p + wire
             found = _begin(b, h, end, state, wanted_sids, starts, runs, sids, scratch, fields)
             if found != NEED_MORE:

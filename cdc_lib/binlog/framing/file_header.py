@@ -80,7 +80,7 @@ def read_file_header(stream: BinlogStream, flavor: Flavor, file: str) -> FileHea
     """
     made: bytes | None = None
     checksum, gtids = 0, None
-    for event in _sent(_events(stream, file)):
+    for event in _sent(events_of(stream, file)):
         kind = event[4] if len(event) > _HEADER else -1
         if kind == 4 and made is not None:  # the end of the file
             break
@@ -93,7 +93,7 @@ def read_file_header(stream: BinlogStream, flavor: Flavor, file: str) -> FileHea
         elif kind in (35, 163) and gtids is None:
             gtids = gtids_before(flavor, kind, event[_HEADER : len(event) - checksum])
         elif kind not in _BEFORE:
-            return _file_header(made, gtids, _first(event, len(event) - checksum))
+            return _file_header(made, gtids, first_of(event, len(event) - checksum))
     if made is None:
         raise SourceUnavailable("the server ended the binlog stream too early", hint="The task can be tried again.")
     return _file_header(made, gtids, None)
@@ -111,7 +111,7 @@ def _file_header(made: bytes, gtids: GtidSet | None, first: First | None) -> Fil
     return FileHeader(time_of(made), gtids, made[_CREATED : _CREATED + 4] != bytes(4), first)
 
 
-def _first(event: bytes, end: int) -> First:
+def first_of(event: bytes, end: int) -> First:
     """Return the transaction that begins with an event: a GTID, or a statement before MySQL 5.6.5."""
     data = np.frombuffer(event, np.uint8)
     fields = np.zeros(FIELDS, np.int64)
@@ -162,7 +162,7 @@ def release_of(event: bytes, **context: str | int) -> tuple[tuple[int, ...], boo
     return tuple(map(int, numbers.groups())), b"MariaDB" in version
 
 
-def _events(stream: BinlogStream, file: str) -> Iterator[bytes]:
+def events_of(stream: BinlogStream, file: str) -> Iterator[bytes]:
     """Yield the events of a stream; each must fit into one packet."""
     data = bytearray()
     buffer = memoryview(bytearray(1 << 16))

@@ -57,10 +57,18 @@ PASS, LOOK, ASK, REFUSE = range(4)
     ORIGINAL,  # when, by its clock
     LAST_ORIGIN,
     LAST_ORIGINAL,
+    BEGIN,  # where the current transaction's GTID event began; 0 outside of one, and without such events
+    DIGEST,  # of the events from there on
+    LAST_BEGIN,
+    LAST_DIGEST,
+    LAST_FILE,
     RUNS,  # runs of GTIDs recorded after the other slots
     SLOTS,
-) = range(29)
+) = range(34)
 """Slots of the state that is kept between scans; :data:`MOST_RUNS` runs of three numbers follow."""
+
+DIGESTED = 64 * 1024
+"""Only the events of a transaction's first bytes are digested: so many are read to recognize it later."""
 
 MOST_RUNS = 256
 STATE_SIZE = SLOTS + 3 * MOST_RUNS
@@ -318,9 +326,48 @@ def _end(state):
     state[LAST_GNO] = state[GNO]
     state[LAST_ORIGIN] = state[ORIGIN]
     state[LAST_ORIGINAL] = state[ORIGINAL]
+    state[LAST_BEGIN] = state[BEGIN]
+    state[LAST_DIGEST] = state[DIGEST]
+    state[LAST_FILE] = state[FILE_NUMBER]
+    state[BEGIN] = 0
 
 
 end_transaction = _end
+
+
+@njit(cache=True, nogil=True)
+def outside(kind):
+    """Whether an event type is between transactions, or begins one."""
+    return (
+        kind == 3 or kind == 4 or kind == 15 or kind == 27 or kind == 35 or kind == 41
+        or kind == 161 or kind == 163 or kind == 164 or begins(kind)
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def begins(kind):
+    """Whether an event type begins a transaction: GTID, ANONYMOUS_GTID, GTID_TAGGED, and MariaDB's GTID."""
+    return kind == 33 or kind == 34 or kind == 42 or kind == 162
+
+
+@njit(cache=True, nogil=True)
+def with_event(digest, crc):
+    """Return the digest of a transaction's events with one more, given by the CRC32 of its bytes."""
+    return ((digest << 5) ^ (digest >> 27) ^ np.int64(crc)) & 0xFFFFFFFF
+
+
+@njit(cache=True, nogil=True)
+def _digest(b, h, end, length, state, crc_tables):
+    """Digest an event of the file if it is one of a transaction's first. An event may be scanned twice only if it begins one."""
+    kind = b[h + 4]
+    if begins(kind):
+        state[BEGIN] = state[OFFSET]
+        state[DIGEST] = 0
+    elif state[BEGIN] == 0 or outside(kind):
+        return
+    if state[OFFSET] + length - state[BEGIN] <= DIGESTED:
+        crc = u32(b, end) if state[CHECKSUM_BYTES] != 0 else crc32(b, h, end, crc_tables)
+        state[DIGEST] = with_event(state[DIGEST], crc)
 
 
 @njit(cache=True, nogil=True)
@@ -562,6 +609,8 @@ def scan(b, begin, fill, state, ids, slots, kinds, sids, records, crc_tables, sc
         )
         if in_file and end_position != 0 and (state[OFFSET] + length) & 0xFFFFFFFF != end_position:
             return MALFORMED, n, p, h, end, p + wire
+        if in_file:
+            _digest(b, h, end, length, state, crc_tables)
         status = take(b, h, end, 0, state, ids, slots, kinds, sids, records, n, scratch)
         if status >= 0:
             return status, n, p, h, end, p + wire

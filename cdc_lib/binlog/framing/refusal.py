@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cdc_lib.binlog.framing.damaged_file import hint_of_damage
 from cdc_lib.binlog.framing.event_types import is_no_file
-from cdc_lib.errors import AnonymousNotSent, SourceError, SourceUnavailable
+from cdc_lib.errors import AnonymousNotSent, PositionNotFound, SourceError, SourceUnavailable
 
 ErrorContext = Mapping[str, str | int]
 
 _INTERRUPTED = {1053, 1317, 1927, 3169}
 """ER_SERVER_SHUTDOWN, ER_QUERY_INTERRUPTED, MariaDB's ER_CONNECTION_KILLED, MySQL's ER_SESSION_WAS_KILLED."""
+
+_NO_EVENT = (
+    "bogus data",
+    "corrupted data",
+    "crc check",
+    "max_allowed_packet",
+    "position",
+    "reading log event",
+    "truncated",
+)
+"""In the texts of both servers about a place in a file where they find no event."""
 
 _NO_FILE = (
     "Where the file was purged, cdc step plan {source} says how to continue. Where the server lists it all the same, it is missing on its disk: "
@@ -43,6 +55,9 @@ def refusal(payload: bytes, context: ErrorContext) -> SourceError:
         return SourceUnavailable(message, hint=hint, **context)
     if number in _INTERRUPTED:
         return SourceUnavailable(message, hint="The task can be tried again.", **context)
+    if any(words in text for words in _NO_EVENT):
+        hint = f"The server was reverted to an earlier state, or its file is damaged. {hint_of_damage(context)}"
+        return PositionNotFound(message, hint=hint, **context)
     hint = _NO_FILE.format(source=context.get("source", "SOURCE")) if is_no_file(number, text) else ""
     return SourceError(message, hint=hint, **context)
 

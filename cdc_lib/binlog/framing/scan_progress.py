@@ -16,6 +16,7 @@ from cdc_lib.model.commit import Commit
 from cdc_lib.model.ddl_effect import TableStatement
 from cdc_lib.model.gtid import GtidSet, Interval
 from cdc_lib.model.gtid_gap import GtidGap, GtidsRead
+from cdc_lib.model.last_transaction import LastTransaction
 from cdc_lib.model.manifest import Ddl
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position, file_number
 from cdc_lib.model.server_identity import Flavor
@@ -43,6 +44,7 @@ class WindowSummary:
     first_time: datetime | None = None
     last_time: datetime | None = None
     last_commit: Commit | None = None
+    last_transaction: LastTransaction | None = None
     gtid_first: str = ""
     gtid_last: str = ""
     gtid_set: str = ""
@@ -211,7 +213,16 @@ class ScanProgress:
             summary.gtid_first = self._gtid(int(state[packets.FIRST_SID]), int(state[packets.FIRST_GNO]))
             summary.gtid_last = self._gtid(int(state[packets.LAST_SID]), int(state[packets.LAST_GNO]))
             summary.gtid_set = str(self.gtids)
+            summary.last_transaction = self._last_transaction(summary.gtid_last)
         return summary
+
+    def _last_transaction(self, gtid: str) -> LastTransaction | None:
+        """Return the last transaction; None if no GTID event begins it, as before MySQL 5.6.5."""
+        begin, number = int(self.state[packets.LAST_BEGIN]), int(self.state[packets.LAST_FILE])
+        if begin == 0:
+            return None
+        position = Position(file_of_number(self.file, number), begin)
+        return LastTransaction(position, gtid, int(self.state[packets.LAST_DIGEST]))
 
     def _gtid(self, sid: int, number: int) -> str:
         return f"{self.gtid_prefixes()[sid].decode()}{number}" if sid >= 0 else ""
