@@ -9,7 +9,7 @@ before it begins; the acks count manifests and cuts, never what a caller reports
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -29,7 +29,7 @@ from cdc_lib.model.finding import Finding
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.missing_transactions import MissingTransactions
-from cdc_lib.model.observation import DrainObservation
+from cdc_lib.model.observation import DrainObservation, TablesObservation
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.results import AckResult, DrainResult, Gauges, LocatedPosition, ResnapshotPreview, Status
@@ -45,6 +45,7 @@ from cdc_lib.mysql.preflight import judge
 from cdc_lib.mysql.server_facts import ServerFacts, facts_of, read_charsets, read_facts
 from cdc_lib.mysql.xa_recover import facts_without_prepared, wait_for_decisions
 from cdc_lib.plan.ack import over_window, refuse_used_twice, used_twice
+from cdc_lib.plan.defined_tables import DefinedTables
 from cdc_lib.plan.gaps import refuse_lost
 from cdc_lib.plan.start import Starter, address_of, reachable
 from cdc_lib.plan.windows import Limits, plan_windows
@@ -53,7 +54,7 @@ from cdc_lib.quarantine.records import bounded
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.reselect.rows import Reselector
-from cdc_lib.schema_history.versions import Histories
+from cdc_lib.schema_history.versions import UNSEEN, Histories
 from cdc_lib.snapshot.division import Divider, log_progress
 from cdc_lib.snapshot.partial import PartialRequest, PartialSnapshots
 from cdc_lib.snapshot.reader import SnapshotReader
@@ -65,7 +66,7 @@ from cdc_lib.store.complete import note_complete
 from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
 from cdc_lib.store.manifests import find_manifest, with_stored_chunks
 from cdc_lib.store.objects.open import open_store
-from cdc_lib.store.observations import note_drain
+from cdc_lib.store.observations import last_tables, note_drain, note_tables
 from cdc_lib.store.recent_cursors import RecentCursorStore
 
 log = logging.getLogger(__name__)
@@ -157,7 +158,7 @@ class Pipeline:
             CursorMoved: another process planned at the same time.
         """
         asked = _now()
-        facts, tables, charsets = self._look()
+        facts, tables, charsets, defined = self._look()
         refuse_lost(self.store, self.cursors, self.config.source)
         cursor = self.cursors.load(self.config.source, DRAIN)
         if cursor is None:
@@ -174,10 +175,8 @@ class Pipeline:
                 found = self._quarantine.after_failover(found, lake, at=_now(), by=by)
             cursor = self.cursors.swap(cursor, found)
         histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets)
-        if histories.needed:
-            jumped = bool(cursor.moves) and cursor.moves[-1].kind not in ("start", "ack")
-            histories.register(tables, cursor.position, cursor_jumped=jumped)
-        planned = self._with_snapshots_again(cursor, by)
+        planned, unfinished = self._with_definitions(histories, cursor, tables, defined, by)
+        planned = self._with_snapshots_again(planned, by)
         if planned.tables_to_resnapshot:
             requests = SnapshotRequests(self.config, self.credentials, self.store)
             planned = requests.with_snapshots(planned, planned.tables_to_resnapshot, at=_now(), by=by)
@@ -191,8 +190,42 @@ class Pipeline:
             planned = starter.with_file_times(planned.with_windows(windows), {w.stop.file for w in windows})
         if planned != cursor:
             cursor = self.cursors.swap(cursor, planned)
+        self._note_tables(facts, histories, defined, unfinished)
         log_progress(cursor)
         return [*cursor.snapshot_units, *cursor.in_flight]
+
+    def _with_definitions(
+        self, histories: Histories, cursor: Cursor, tables: list[tuple[str, str]], defined: DefinedTables, by: str
+    ) -> tuple[Cursor, Collection[tuple[str, str]]]:
+        """Bring the schema history up to the server's definitions.
+
+        Returns:
+            The drain cursor with requests for new snapshots of tables that changed without a statement; and the tables that the
+            next plan must look at once more.
+        """
+        if not histories.needed:
+            return cursor, ()
+        jumped = bool(cursor.moves) and cursor.moves[-1].kind not in ("start", "ack")
+        new = histories.register(tables, cursor.position, cursor_jumped=jumped)
+        changed = [one for one in defined.changed(tables) if one not in new]
+        if not changed or cursor.in_flight:  # what windows in flight change is not in the history yet
+            return cursor, changed
+        compared = histories.compare(changed, cursor.position)
+        if not compared.unseen:
+            return cursor, compared.undecided
+        lake = self.cursors.load(self.config.source, LAKE)
+        names = [TableName(*one) for one in compared.unseen]
+        request = ResnapshotRequest(UNSEEN, _now(), by)
+        return self._quarantine.with_new_snapshots(cursor, lake, names, request), compared.undecided
+
+    def _note_tables(
+        self, facts: ServerFacts, histories: Histories, defined: DefinedTables, unfinished: Collection[tuple[str, str]]
+    ) -> None:
+        """Store which tables the next plan need not look at."""
+        looked_at = defined.looked_at(unfinished)
+        seen = TablesObservation(self.config.source, facts.identity, looked_at, compared=histories.needed)
+        if seen != defined.last and (looked_at or defined.last is not None):
+            note_tables(self.store, seen)
 
     def _with_snapshots_again(self, cursor: Cursor, by: str) -> Cursor:
         """Return the drain cursor with requests for new snapshots of tables that were being read when an epoch ended."""
@@ -210,8 +243,8 @@ class Pipeline:
         if facts.identity.is_same_server(lake.identity):
             note_complete(self.store, self.config.source, asked, facts.clock)
 
-    def _look(self) -> tuple[ServerFacts, list[tuple[str, str]], dict[int, str]]:
-        """Return the server's facts, its captured tables, and the character set of each collation number.
+    def _look(self) -> tuple[ServerFacts, list[tuple[str, str]], dict[int, str], DefinedTables]:
+        """Return the server's facts, its captured tables, the character set of each collation number, and what was defined again.
 
         The tables are listed first: a table that is created later has all of its rows after the end of the binlog.
         """
@@ -226,6 +259,7 @@ class Pipeline:
             found = [*versioned(self.config, reader.versioned())]
             facts = read_facts(connection, self.config.server)
             charsets = read_charsets(connection)
+            defined = self._defined(reader, facts, tables)
             for one in cascade_findings(self.config, cascades_of(connection, facts, tables)):
                 log.warning("%s: %s. %s", self.config.source, one.what, one.hint)
         finally:
@@ -238,7 +272,17 @@ class Pipeline:
                 hint=" ".join(finding.hint for finding in errors),
                 source=self.config.source,
             )
-        return facts, tables, charsets
+        return facts, tables, charsets, defined
+
+    def _defined(self, reader: InformationSchema, facts: ServerFacts, tables: list[tuple[str, str]]) -> DefinedTables:
+        """Return which captured tables were defined again; asked after the end of the binlog, and before the definitions."""
+        if facts.names_columns:
+            return DefinedTables(None, {}, facts.clock)
+        last = last_tables(self.store, self.config.source)
+        known = last is not None and last.compared and last.identity.is_same_server(facts.identity)
+        captured = {TableName(*one) for one in tables}
+        times = {name: at for name, at in reader.defined(one.database for one in captured).items() if name in captured}
+        return DefinedTables(last if known else None, times, facts.clock)
 
     def _begin_lake(self, drain: Cursor) -> None:
         """Create the lake cursor; it begins with the first batch, or at the drain cursor."""

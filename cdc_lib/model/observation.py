@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -59,6 +60,23 @@ class DrainObservation:
     seconds: float
     rows: int
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TablesObservation:
+    """The captured tables whose definitions plans have looked at: the next plan looks at those that were defined again.
+
+    Args:
+        source: name of the source.
+        identity: of the server.
+        defined: when each table was last defined, as the server says; by the text of its :class:`TableName`.
+        compared: whether the definitions were compared with the schema history.
+    """
+
+    source: str
+    identity: ServerIdentity
+    defined: Mapping[str, datetime]
+    compared: bool
 
 
 @dataclass(frozen=True, slots=True)

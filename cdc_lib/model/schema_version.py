@@ -57,6 +57,7 @@ class SchemaVersion:
         position: the version holds for everything after it: start of the statement that made it, or where it was read for.
         definition: None when it is not known from here on.
         statement: what changed it; empty when it was read from the server.
+        unseen: number of changes that were noticed at this position although no statement shows them; 0 for other versions.
     """
 
     source: str
@@ -66,6 +67,25 @@ class SchemaVersion:
     position: Position
     definition: Definition | None
     statement: str = ""
+    unseen: int = 0
+
+
+def decode_alike(one: Definition, other: Definition) -> bool:
+    """Whether rows whose event names no columns have the same values under two definitions.
+
+    Whether a column allows NULL is not compared: of a TIMESTAMP it depends on the server's settings, and each event says it.
+    """
+    return _decoded(one) == _decoded(other)
+
+
+def _decoded(definition: Definition) -> tuple[object, ...]:
+    """Return what the values of a row depend on."""
+    columns = tuple(
+        (one.name.lower(), t.kind, t.width, t.unsigned, t.precision, t.scale, t.charset, t.members)
+        for one in definition.schema.columns
+        for t in (one.type,)
+    )
+    return columns, tuple(name.lower() for name in definition.schema.primary_key)
 
 
 def sorted_keys(keys: tuple[Key, ...], nullable: frozenset[str]) -> tuple[Key, ...]:

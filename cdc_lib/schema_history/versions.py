@@ -6,9 +6,9 @@ last statement on that table in the binlog before that moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
@@ -21,7 +21,7 @@ from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import TableUnreadable, UnknownSchema
 from cdc_lib.model.position import Position
-from cdc_lib.model.schema_version import Definition, SchemaVersion
+from cdc_lib.model.schema_version import Definition, SchemaVersion, decode_alike
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
 from cdc_lib.mysql.binlog_stream import binlog_dump
@@ -38,6 +38,8 @@ HINT = (
     "(cdc snapshot): it replaces the rows in between."
 )
 
+UNSEEN = "its columns or its key were changed by a statement that is not in the binlog"
+
 
 @dataclass(frozen=True, slots=True)
 class _DefinitionRead:
@@ -45,6 +47,19 @@ class _DefinitionRead:
 
     definition: Definition | None
     binlog_end: Position
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTables:
+    """Tables whose definition at the server differs from the history.
+
+    Args:
+        unseen: those that no statement names.
+        undecided: those that a statement names which is not drained yet.
+    """
+
+    unseen: Collection[Entity]
+    undecided: Collection[Entity]
 
 
 @dataclass(slots=True)
@@ -110,8 +125,8 @@ class Histories:
 
     # --- first versions
 
-    def register(self, tables: Iterable[Entity], since: Position, *, cursor_jumped: bool = False) -> None:
-        """Write a first version for each table that has none, and for its database.
+    def register(self, tables: Iterable[Entity], since: Position, *, cursor_jumped: bool = False) -> Collection[Entity]:
+        """Write a first version for each table that has none, and for its database; returns these.
 
         Args:
             tables: the captured tables.
@@ -127,17 +142,62 @@ class Histories:
         new = [e for e in everything if self._is_new(e, newest, since, cursor_jumped=cursor_jumped)]
         self._unregister(set(everything), newest, since)
         if not new:
-            return
+            return ()
         with self._reader() as read_one:
             read = {entity: one for entity in new if (one := self._read(read_one, entity)) is not None}
         if not read:
-            return
+            return ()
         statements = self._statements(since, max(r.binlog_end for r in read.values()))
         named = self._named(statements)
         for entity, one in read.items():
             if one.definition is not None:
                 seen = [at for at, _ in named.get(entity, ()) if at < one.binlog_end]
                 self._put(entity, seen[-1] if seen else since, one.definition)
+        return read.keys()
+
+    # --- changes that no statement shows
+
+    def compare(self, tables: Iterable[Entity], since: Position) -> ComparedTables:
+        """Compare the server's definitions with the history, and write a version for each unseen change.
+
+        The rows that events hold from ``since`` to the end of the binlog may be from before or after such a change: the table is
+        not known for them, and a new snapshot has them.
+
+        Args:
+            tables: with versions.
+            since: start of the next window; every window before it is drained.
+
+        Raises:
+            SourceError: the server cannot be reached or refuses.
+        """
+        known = VersionsAt(self.versions, since)
+        unseen, changed = [], {}
+        with self._reader() as read_one:
+            for entity in tables:
+                version = known.of(*entity)
+                if version is None:
+                    continue
+                if version.definition is None:
+                    # The plan that noticed a change ended before it moved the cursor.
+                    unseen += [entity] if version.unseen and version.position == since else []
+                    continue
+                one = self._read(read_one, entity)
+                if one is not None and one.definition and not decode_alike(version.definition, one.definition):
+                    changed[entity] = version, one
+        named = self._named(
+            self._statements(since, max((one.binlog_end for _, one in changed.values()), default=since))
+        )
+        for entity, (version, one) in changed.items():
+            if entity not in named:
+                self._put_unseen(version, since, one)
+                unseen.append(entity)
+        return ComparedTables(unseen, named.keys() & changed.keys())
+
+    def _put_unseen(self, before: SchemaVersion, since: Position, now: _DefinitionRead) -> None:
+        """Write that a table changed without a statement: what it is now, if no event lies in between."""
+        number = before.unseen + 1 if before.position == since else 1
+        definition = now.definition if now.binlog_end == since else None
+        self.versions.put(replace(before, position=since, definition=definition, statement="", unseen=number))
 
     def _named(self, statements: Sequence[Dated]) -> dict[Entity, list[Dated]]:
         """Group statements by the tables and databases that they name; each statement is parsed once."""
@@ -198,7 +258,8 @@ class Histories:
             version = versions.of(*entity)
             if version is None:  # a statement that is followed may create it
                 return followed_from, UnknownDefinition(followed_from, "", "no definition was read before this window")
-            lost = UnknownDefinition(version.position, version.statement, "it is not known since then")
+            why = UNSEEN if version.unseen else "it is not known since then"
+            lost = UnknownDefinition(version.position, version.statement, why, unseen=version.unseen > 0)
             return version.position, version.definition or lost
 
         def gap() -> list[Dated]:

@@ -23,7 +23,7 @@ from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.foreign import ForeignCommits
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import Cut, MergePlan
-from cdc_lib.model.observation import DrainObservation, ServerObservation, TaskRetries
+from cdc_lib.model.observation import DrainObservation, ServerObservation, TablesObservation, TaskRetries
 from cdc_lib.model.raw_event import RawFacts
 from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.model.schema_version import SchemaVersion
@@ -52,6 +52,7 @@ Document = (
     | Complete
     | ServerObservation
     | DrainObservation
+    | TablesObservation
     | TaskRetries
     | AnnouncedDays
     | SchemaAnswer
@@ -81,6 +82,7 @@ _KINDS: dict[type[Any], str] = {
     Complete: "complete",
     ServerObservation: "server_observation",
     DrainObservation: "drain_observation",
+    TablesObservation: "tables_observation",
     TaskRetries: "task_retries",
     AnnouncedDays: "announced_days",
     SchemaAnswer: "schema_answer",

@@ -278,6 +278,11 @@ def drain_observation_key(source: str) -> str:
     return f"{_name('source', source)}/observed/drain.json"
 
 
+def tables_observation_key(source: str) -> str:
+    """Return the key of the definitions that the last plan of a source looked at."""
+    return f"{_name('source', source)}/observed/tables.json"
+
+
 def task_retries_key(source: str) -> str:
     """Return the key of how often tasks of a source were tried again."""
     return f"{_name('source', source)}/observed/retries.json"
@@ -288,10 +293,10 @@ def foreign_key(source: str) -> str:
     return f"{_name('source', source)}/foreign.json"
 
 
-VersionKind = Literal["ddl", "lost", "read"]
-"""Origin of a schema version: derived from a DDL statement, unknown from here on, or read from the server.
+VersionKind = Literal["ddl", "lost", "read", "unseen"]
+"""Origin of a schema version: derived from a DDL statement, unknown from here on, read from the server, or changed unseen.
 
-In sort order: at one position a version that was read wins over an unknown one.
+In sort order: at one position a version that was read wins over an unknown one, and a later unseen change over both.
 """
 
 
@@ -315,4 +320,7 @@ def version_key(version: SchemaVersion) -> str:
     """Return the key of a schema version."""
     kind: VersionKind = "lost" if version.definition is None else "ddl" if version.statement else "read"
     prefix = versions_prefix(version.source, version.epoch, version.database, version.table)
+    if version.unseen:
+        kind = "unseen"
+        return f"{prefix}{version.position.sortable}-{kind}{version.unseen:06d}.json"
     return f"{prefix}{version.position.sortable}-{kind}.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cdc_lib.model.observation import DrainObservation, ServerObservation, TaskRetries
+from cdc_lib.model.observation import DrainObservation, ServerObservation, TablesObservation, TaskRetries
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 
@@ -25,6 +25,16 @@ def last_drain(store: ObjectStore, source: str) -> DrainObservation | None:
 def note_drain(store: ObjectStore, seen: DrainObservation) -> None:
     """Write which unit was drained; of units that end together, any one stays."""
     store.put(layout.drain_observation_key(seen.source), documents.dump(seen))
+
+
+def last_tables(store: ObjectStore, source: str) -> TablesObservation | None:
+    """Return the tables that plans have looked at; None before the first."""
+    return documents.find(TablesObservation, store, layout.tables_observation_key(source))
+
+
+def note_tables(store: ObjectStore, seen: TablesObservation) -> None:
+    """Write which tables plans have looked at."""
+    store.put(layout.tables_observation_key(seen.source), documents.dump(seen))
 
 
 def task_retries(store: ObjectStore, source: str) -> TaskRetries | None:

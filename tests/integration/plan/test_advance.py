@@ -10,6 +10,7 @@ from cdc_lib.binlog.ddl.history.advance import advance
 from cdc_lib.binlog.ddl.history.column import Rules
 from cdc_lib.binlog.ddl.history.words import CannotFollow
 from cdc_lib.binlog.ddl.statement import Statement
+from cdc_lib.model.schema_version import decode_alike
 from cdc_lib.mysql.information_schema import source_type
 from cdc_lib.mysql.table_definition import Definitions
 from tests.harness.tables import RandomTable
@@ -60,10 +61,12 @@ def flat(found):
 
 
 def assert_follows(follower, statement, table="a"):
-    followed, there = map(plain, follower.run(statement, table))
+    definitions = follower.run(statement, table)
+    followed, there = map(plain, definitions)
     wrong = [pair for pair in zip(flat(followed), flat(there), strict=False) if pair[0] != pair[1]]
     assert not wrong, f"{statement}: followed and there: {wrong}"
     assert followed == there
+    assert None in definitions or decode_alike(*definitions)
 
 
 SHARED = [

@@ -272,9 +272,9 @@ def test_a_history_that_does_not_fit_the_rows_stops_the_window_and_shows_both(ca
     wrong = dataclasses.replace(columns[1], type=dataclasses.replace(columns[1].type, width=40), name="wrong")
     schema = dataclasses.replace(version.definition.schema, columns=(columns[0], wrong))
     spoilt = dataclasses.replace(version, definition=dataclasses.replace(version.definition, schema=schema))
-    capture.store.put(layout.version_key(version), documents.dump(spoilt))
     capture.execute("INSERT INTO a VALUES (1, 'x')")
-    (window,) = capture.pipeline.plan(by="test")
+    (window,) = capture.pipeline.plan(by="test")  # it compares the history with the server
+    capture.store.put(layout.version_key(version), documents.dump(spoilt))
     with pytest.raises(UnknownSchema) as caught:
         capture.pipeline.drain(window)
     (line,) = [line for line in str(caught.value).splitlines() if "<--" in line]

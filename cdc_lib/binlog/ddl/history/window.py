@@ -16,7 +16,7 @@ from cdc_lib.binlog.ddl.history.advance import Entity, advance
 from cdc_lib.binlog.ddl.history.column import Rules
 from cdc_lib.binlog.ddl.history.words import CannotFollow
 from cdc_lib.binlog.ddl.statement import Statement
-from cdc_lib.errors import UnknownSchema
+from cdc_lib.errors import TableReplaced, UnknownSchema
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.schema_version import Definition
@@ -31,11 +31,13 @@ class UnknownDefinition:
         position: from after which on.
         statement: what made it so; empty when it never was known.
         why: a reason for people.
+        unseen: whether it changed without a statement in the binlog: the server does not tell which rows came before that.
     """
 
     position: Position
     statement: str
     why: str
+    unseen: bool = False
 
 
 State = Definition | UnknownDefinition | None
@@ -96,9 +98,12 @@ class WindowHistory:
 
         Raises:
             UnknownSchema: they are not known, and cannot be read any more.
+            TableReplaced: they changed without a statement, so that only the table itself tells its rows.
         """
         entity = (database, table)
         state = self._after(entity, len(self._statements()))
+        if isinstance(state, UnknownDefinition) and state.unseen:
+            raise TableReplaced(state.why, hint="The table is read again automatically.", table=TableName(*entity))
         if isinstance(state, UnknownDefinition):
             state = self._reread(entity, state)
             self._states[entity].append((self._states[entity][-1][0], state))
@@ -221,6 +226,9 @@ class WindowHistory:
         try:
             return advance(entity, statement, before, self._rules)
         except CannotFollow as why:
+            last = self._states[entity][-1][1]
+            if isinstance(last, UnknownDefinition) and last.unseen:
+                return last
             return UnknownDefinition(position, statement.text, str(why))
 
 

@@ -1,0 +1,46 @@
+"""Which tables were defined again since plans looked at them: what a plan asks of a table costs nothing while it stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from cdc_lib.model.observation import TablesObservation
+from cdc_lib.model.table_name import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedTables:
+    """When the captured tables were last defined, beside what the last plans looked at.
+
+    Args:
+        last: what they looked at, on the same server; None if nothing is known.
+        defined: when each table was last defined.
+        clock: the server's time, read before.
+    """
+
+    last: TablesObservation | None
+    defined: Mapping[TableName, datetime]
+    clock: datetime
+
+    def changed(self, tables: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the tables that may have been defined again since."""
+        last = self.last.defined if self.last is not None else {}
+        return [
+            one
+            for one in tables
+            if self.defined.get(name := TableName(*one)) is None or self.defined[name] != last.get(name)
+        ]
+
+    def looked_at(self, unfinished: Collection[tuple[str, str]]) -> Mapping[str, datetime]:
+        """Return what counts as looked at from now on.
+
+        A table may be defined again within the second that its time names; then the time alone does not show it.
+
+        Args:
+            unfinished: tables that must be looked at once more.
+        """
+        again = {TableName(*one) for one in unfinished}
+        second = self.clock.replace(microsecond=0)
+        return {str(name): at for name, at in self.defined.items() if at < second and name not in again}

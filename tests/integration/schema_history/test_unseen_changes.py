@@ -1,0 +1,126 @@
+"""Tables that are changed without a statement in the binlog, at a server that leaves columns unnamed."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.store import layout
+from tests.harness.capture import Capture, row_metadata
+
+BEFORE = "CREATE TABLE a (id INT PRIMARY KEY, x INT NOT NULL, y INT NOT NULL, e ENUM('new', 'old') NOT NULL)"
+
+UNSEEN = {
+    "columns change places": "ALTER TABLE a MODIFY y INT NOT NULL AFTER id",
+    "columns change names": "ALTER TABLE a CHANGE x y INT NOT NULL, CHANGE y x INT NOT NULL",
+    "labels change places": "ALTER TABLE a MODIFY e ENUM('old', 'new') NOT NULL",
+    "another key": "ALTER TABLE a DROP PRIMARY KEY, ADD PRIMARY KEY (x)",
+}
+
+
+@pytest.fixture
+def capture(any_server, database, tmp_path):
+    """A source with a table whose rows are read and merged up to now; its definition is older than a second."""
+    with row_metadata(any_server, "MINIMAL"):
+        capture = Capture(any_server, database, tmp_path, start="latest")
+        capture.execute(BEFORE)
+        capture.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+        capture.execute("DO SLEEP(1.1)")
+        assert not capture.pipeline.plan(by="test")
+        yield capture
+
+
+def unseen(capture, statement):
+    """Run a statement that the binlog does not have."""
+    with capture.server.connect(database=capture.database, autocommit=True) as session, session.cursor() as cursor:
+        cursor.execute("SET SESSION sql_log_bin = 0")
+        cursor.execute(statement)
+
+
+def drained(capture):
+    """Plan, drain and acknowledge; returns the manifests of windows and of chunks."""
+    units = capture.pipeline.plan(by="test")
+    for unit in units:
+        capture.pipeline.drain(unit)
+    capture.pipeline.ack_drain(by="test")
+    windows = [capture.manifest(layout.manifest_key(unit)) for unit in units if hasattr(unit, "stop")]
+    return windows, [chunk for unit in units if not hasattr(unit, "stop") for chunk in capture.chunks(unit)]
+
+
+def cells(capture, manifests):
+    """The rows of the table, as a SELECT of named columns shows them."""
+    rows = [row for manifest in manifests for row in capture.rows(manifest, "a")]
+    return [(row["id"], row["x"], row["y"], row["e"]) for row in rows]
+
+
+def at_source(capture):
+    return list(capture.execute("SELECT id, x, y, e FROM a ORDER BY id"))
+
+
+@pytest.mark.parametrize("statement", UNSEEN.values(), ids=UNSEEN)
+def test_rows_around_an_unseen_change_come_from_a_new_snapshot(capture, statement):
+    """Rows before the change and after it lie in one window, which leaves the table out; other tables are read."""
+    capture.execute("INSERT INTO a VALUES (1, 10, 20, 'new')")
+    unseen(capture, statement)
+    capture.execute("INSERT INTO a (id, x, y, e) VALUES (2, 11, 21, 'old')")
+    capture.execute("INSERT INTO other VALUES (1)")
+    windows, chunks = drained(capture)
+    assert cells(capture, windows) == []
+    assert [row["id"] for row in capture.rows(windows[0], "other")] == [1]
+    assert sorted(cells(capture, chunks)) == at_source(capture)
+    capture.execute("INSERT INTO a (id, x, y, e) VALUES (3, 12, 22, 'old')")
+    windows, chunks = drained(capture)
+    assert cells(capture, windows) == [(3, 12, 22, "old")]
+    assert not chunks
+
+
+@pytest.mark.parametrize("statement", UNSEEN.values(), ids=UNSEEN)
+def test_an_unseen_change_is_noticed_while_nothing_else_happens(capture, statement):
+    """The binlog ends where the table's last version begins: the new definition holds from there on."""
+    for _ in range(2):
+        unseen(capture, statement)
+        windows, chunks = drained(capture)
+        assert not cells(capture, windows)
+        assert sorted(cells(capture, chunks)) == at_source(capture)
+        capture.execute("DO SLEEP(1.1)")
+        assert not drained(capture)[1]
+        if statement == UNSEEN["another key"]:
+            break
+        statement = BACK.get(statement, statement)
+    capture.execute("INSERT INTO a (id, x, y, e) VALUES (3, 12, 22, 'old')")
+    windows, chunks = drained(capture)
+    assert cells(capture, windows) == [(3, 12, 22, "old")]
+
+
+BACK = {
+    UNSEEN["columns change places"]: "ALTER TABLE a MODIFY y INT NOT NULL AFTER x",
+    UNSEEN["labels change places"]: "ALTER TABLE a MODIFY e ENUM('new', 'old') NOT NULL",
+}
+
+
+def test_plans_look_at_tables_that_were_defined_again_and_at_no_others(capture):
+    """One query finds them: twenty tables more cost no statement more."""
+    for number in range(20):
+        capture.execute(f"CREATE TABLE t{number} (id INT PRIMARY KEY)")
+    capture.execute("DO SLEEP(1.1)")
+    drained(capture)
+    few = statements_of(capture, lambda: drained(capture))
+    unseen(capture, "ALTER TABLE t0 ADD COLUMN v INT")
+    one = statements_of(capture, lambda: drained(capture))
+    assert [text for text in few if "`t1`" in text or "'t1'" in text] == []
+    assert [text for text in one if "`t0`" in text or "'t0'" in text]
+    assert [text for text in one if "`t1`" in text or "'t1'" in text] == []
+
+
+def statements_of(capture, action):
+    """Return the texts of the statements that the server gets while an action runs."""
+    server = capture.server
+    server.execute("SET GLOBAL log_output = 'TABLE'")
+    server.execute("TRUNCATE TABLE mysql.general_log")
+    server.execute("SET GLOBAL general_log = 1")
+    try:
+        action()
+    finally:
+        server.execute("SET GLOBAL general_log = 0")
+    rows = server.execute("SELECT argument FROM mysql.general_log WHERE command_type = 'Query'")
+    texts = [text.decode() if isinstance(text, bytes) else text for (text,) in rows]
+    return [text for text in texts if not text.startswith("SHOW CREATE TABLE")]  # for foreign keys
