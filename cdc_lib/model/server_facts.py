@@ -15,13 +15,14 @@ class ServerState:
     Args:
         identity: which server it is.
         files: binlog files and their sizes in bytes, oldest first.
-        gtids_on: whether every new transaction has a GTID.
+        gtids_on: whether every new transaction of the server's clients has a GTID.
         gtid_set: executed GTIDs.
         gtid_purged: executed GTIDs that are in no binlog file.
         file_time: when the file of the cursor's position was created; None if the server has no file of that name.
         oldest_time: when the oldest file was created; None without files.
         logs_replicated: whether the binlog has the changes that the server replicates.
         other_past: the evidence that the transaction before the cursor is not the one that was read; empty if there is none.
+        all_have_gtids: whether every new transaction has a GTID, also one that is replicated.
     """
 
     identity: ServerIdentity
@@ -33,3 +34,4 @@ class ServerState:
     oldest_time: datetime | None
     logs_replicated: bool = True
     other_past: str = ""
+    all_have_gtids: bool = True

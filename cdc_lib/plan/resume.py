@@ -119,8 +119,18 @@ def decide(cursor: Cursor | None, server: ServerState, rules: FailoverRules) -> 
     if fault:
         return _at_another_binlog(cursor, server, fault)
     if cursor.position.file not in dict(server.files):
-        return Refuse(_purged(cursor, server, "the server no longer has the cursor's binlog file"))
+        return _after_a_purge(cursor, server, rules)
     return Resume()
+
+
+def _after_a_purge(cursor: Cursor, server: ServerState, rules: FailoverRules) -> Decision:
+    """Go on if the purged files hold the transactions that were read, and no others: a server that was reset has other ones."""
+    what, flavor = "the server no longer has the cursor's binlog file", cursor.identity.flavor
+    gtids = GtidSet.parse(flavor, cursor.gtid_set)
+    known = cursor.gtids_known and server.all_have_gtids
+    if not (known and gtids and gtids == GtidSet.parse(flavor, server.gtid_purged)):
+        return Refuse(_purged(cursor, server, what))
+    return ByGtid(gtids, f"{what}, and all that was purged had been read", _last_less(cursor, rules.fallback))
 
 
 def _another_binlog(cursor: Cursor, server: ServerState) -> str:

@@ -189,10 +189,10 @@ class Starter:
         decision = decide(cursor, self._state(cursor), self._rules)
         if isinstance(decision, Refuse):
             raise decision.error
-        if not isinstance(decision, Resume):
+        if isinstance(decision, ByGtid | Fallback):
             raise ServerChanged(
-                f"the cursor belongs to {cursor.identity}, but {self.facts.identity} answers",
-                hint=f"Run cdc step plan {cursor.source} first: it continues at the new server.",
+                f"the cursor continues in a new epoch: {decision.why}",
+                hint=f"Run cdc step plan {cursor.source} first: it begins the epoch.",
                 source=cursor.source,
             )
 
@@ -277,7 +277,7 @@ class Starter:
         same = facts.identity.is_same_server(cursor.identity)
         has_file = same and cursor.position.file in names
         purged = facts.gtid_purged
-        if facts.identity.flavor == "mariadb" and names and not same:
+        if facts.identity.flavor == "mariadb" and names and not has_file:
             purged = str(search.before(names[0]))
         return ServerState(
             facts.identity,
@@ -289,6 +289,7 @@ class Starter:
             None if has_file or not names else search.header_of(names[0]).time,
             facts.logs_replicated,
             self._other_past(cursor) if has_file else "",
+            facts.all_have_gtids,
         )
 
     def _other_past(self, cursor: Cursor) -> str:

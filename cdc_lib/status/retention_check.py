@@ -26,7 +26,7 @@ def judge_retention(
     file = f"{forecast.position.file}, where the drain cursor is"
     if forecast.purged:
         return Finding(
-            "error", f"the server no longer has {file}", "Plan: its error names the ways out. " + _statement(facts, keeping, forecast)
+            "error", f"the server no longer has {file}", "Plan: it goes on if all of that file had been read, else its error names the ways out. " + _statement(facts, keeping, forecast)
         )  # fmt: skip
     if forecast.is_short(warning):
         return Finding(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from cdc_lib.errors import ConfigError, DecodeError, PositionNotFound, PositionPurged, SourceError
+from cdc_lib.errors import ConfigError, DecodeError, PositionNotFound, PositionPurged, ServerChanged, SourceError
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.window import Window
@@ -173,6 +173,42 @@ def test_a_purged_cursor_is_refused_with_two_remedies(writer, tmp_path):
     capture.pipeline.rewind(_at(f"{oldest}:4"), by="somebody", why="the rows are not needed")
     writer.execute("INSERT INTO a VALUES (2, 2)")
     assert ids(capture) == [2]
+
+
+def test_a_source_goes_on_where_all_purged_files_had_been_read(writer, tmp_path):
+    """An idle server purges the file in which the cursor waits; GTIDs show that nothing in it is missing."""
+    capture, lake = Capture(writer.server, writer.database, tmp_path, start="latest"), Lake("a")
+    capture.pipeline.plan(by="test")
+    writer.execute("INSERT INTO a VALUES (1, 1)")
+    drain_all(capture)
+    before = cursor(capture)
+    writer.execute("FLUSH BINARY LOGS")
+    writer.server.purge_binlogs()
+    assert before.position.file not in dict(writer.facts().files)
+    drain_all(capture)
+    assert cursor(capture).epoch_changes[-1].is_exact
+    writer.execute("INSERT INTO a VALUES (2, 2)")
+    drain_all(capture)
+    lake.merge_all(capture)
+    assert sorted(lake.rows) == [1, 2]
+
+
+def test_a_source_goes_on_with_what_came_after_a_purge_of_read_files(writer, tmp_path):
+    """Also when the server writes again before the next plan; a snapshot can be requested after it."""
+    capture, lake = Capture(writer.server, writer.database, tmp_path, start="latest"), Lake("a")
+    capture.pipeline.plan(by="test")
+    writer.execute("INSERT INTO a VALUES (1, 1)")
+    drain_all(capture)
+    writer.execute("FLUSH BINARY LOGS")
+    writer.server.purge_binlogs()
+    writer.execute("INSERT INTO a VALUES (2, 2)")
+    with pytest.raises(ServerChanged, match="the cursor continues in a new epoch: the server no longer has"):
+        capture.pipeline.resnapshot([f"{writer.database}.a"], by="test", why="")
+    drain_all(capture)
+    lake.merge_all(capture)
+    assert sorted(lake.rows) == [1, 2]
+    capture.pipeline.resnapshot([f"{writer.database}.a"], by="test", why="")
+    drain_all(capture)
 
 
 @pytest.mark.parametrize("make", [MySqlServer, MariaDbServer])
