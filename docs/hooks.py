@@ -25,6 +25,7 @@ from cdc_lib.cli.errors import EXIT_STATUS
 from cdc_lib.cli.main import app
 from cdc_lib.cli.output import exit_code
 from cdc_lib.config.source import SourceConfig
+from cdc_lib.lake.reader_faults import READER_FAULTS
 
 _ARGUMENT = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 _LITERAL = re.compile(r"``([^`]+)``")
@@ -45,6 +46,7 @@ def pages() -> dict[str, str]:
         "reference/cli.md": command_line(),
         "reference/errors.md": error_tree(),
         "reference/dags.md": dags(),
+        "reference/partition-readers.md": partition_readers(),
     }
 
 
@@ -195,6 +197,29 @@ def error_tree() -> str:
         if one is not errors.CdcError
     )
     return head + "".join(rows)
+
+
+# --- readers
+
+
+def partition_readers() -> str:
+    """Return the page of what engines read wrongly from partitioned tables."""
+    head = (
+        "# Readers of partitioned tables\n\n"
+        "Some engines skip files that they must read: a query with a condition on the partition column lacks rows, without an error. "
+        "Without such a condition they are right. `cdc doctor` warns of a layout that is in this table.\n\n"
+        "| reader | transform | type of the column | what happens |\n|---|---|---|---|\n"
+    )
+    rows = (
+        f"| {one.reader} | `{one.transform}` | {', '.join(f'`{kind}`' for kind in one.types)} | {_cell(one.what)} |\n"
+        for one in READER_FAULTS
+    )
+    tail = (
+        "\nEach other transform and type was right in these versions and in Spark, on each format version and write mode, with "
+        "`=`, `<`, `<=`, `>`, `>=`, `<>`, `IN`, `IS NULL` and `IS NOT NULL`, with the smallest and the largest value of the type. "
+        "`tests/integration/spark/test_partitions.py` compares them, and this page is generated from what it expects.\n"
+    )
+    return head + "".join(rows) + tail
 
 
 # --- text

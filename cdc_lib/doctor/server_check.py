@@ -13,7 +13,10 @@ from cdc_lib.config.start import StartAt
 from cdc_lib.doctor.tables_check import key_findings, pattern_findings
 from cdc_lib.errors import CdcError, SourceError
 from cdc_lib.lake.computed import computed_of, refuse_invalid
+from cdc_lib.lake.evolution import lake_columns
+from cdc_lib.lake.layout import fitted, layout_of
 from cdc_lib.lake.predicates import fault_of
+from cdc_lib.lake.reader_faults import reader_warnings
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.finding import Finding
@@ -81,6 +84,7 @@ def check_tables(config: SourceConfig, credentials: Credentials) -> Iterator[Fin
         yield from key_findings([TableName(*table) for table in without], [TableName(*table) for table in appended])
         yield from _predicates(config, reader, tables)
         yield from _computed(config, reader, tables)
+        yield from _layouts(config, reader, tables)
 
 
 def _predicates(
@@ -118,6 +122,26 @@ def _computed(config: SourceConfig, reader: InformationSchema, tables: Sequence[
             yield Finding("error", f"{schema.name}: {error.message}", error.hint)
 
 
+def _layouts(config: SourceConfig, reader: InformationSchema, tables: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    for database, table in tables:
+        covered = any(rule.covers(database, table) for rule in config.layouts)
+        schema = reader.schema(database, table) if covered else None
+        if schema is None:
+            continue
+        try:
+            stored = projection_of(config, schema).schema
+            for lake in lake_merges(config, [TableName(database, table)]):
+                layout = layout_of(config, lake)
+                if {one.lower() for one in layout.columns} & {one.lower() for one in computed_of(config, lake)}:
+                    continue  # only Spark knows the type of a computed column
+                columns = lake_columns(routed_schema(stored, lake.routed_tables[0].target), lake.mode)
+                layout = fitted(layout, columns, str(lake.name))
+                for what in reader_warnings(layout, columns):
+                    yield Finding("warning", f"{schema.name}: {what}", _OTHER_PARTITIONS)
+        except CdcError as error:
+            yield Finding("error", f"{schema.name}: {error.message}", error.hint)
+
+
 def check_start(config: SourceConfig, credentials: Credentials, cursor: Cursor | None) -> Iterator[Finding]:
     """Yield a finding about the position at which the source begins or continues.
 
@@ -149,4 +173,7 @@ def check_standby(server: ServerConfig, credentials: Credentials) -> Iterator[Fi
         yield Finding("warning", f"{name} could not take over now: {error.message}", hint)
 
 
+_OTHER_PARTITIONS = (
+    "Read it with an engine that docs/reference/partition-readers.md lists as right, or partition by another transform."
+)
 _BEGIN = "Write start: snapshot, or a position that SHOW BINARY LOGS still has."

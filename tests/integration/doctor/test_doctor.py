@@ -186,6 +186,24 @@ def test_a_wrong_predicate_of_a_route_is_reported_like_that_of_a_filter(doctor, 
     assert doctor(more=route("id > 1"))["error"] == []
 
 
+def test_a_layout_is_checked_against_the_columns_of_the_server(doctor, server, database):
+    """What cannot be used is an error; what a common reader gets wrong is a warning that names reader and partition."""
+    server.execute("CREATE TABLE paid (id INT PRIMARY KEY, price DECIMAL(9, 2), f FLOAT)", database=database)
+
+    def layout(partition, more=""):
+        return doctor("paid", more=f'layouts: [{{tables: "{database}.paid", partition_by: ["{partition}"]}}]{more}')
+
+    assert "partition_by has nothing, and the table has no such column" in text(layout("nothing")["error"])
+    assert "partition_by has identity of f, whose type is float" in text(layout("f")["error"])
+    found = layout("price")
+    assert f"{database}.paid: partition_by `price`: where a query has a condition on price, in DuckDB 1.4.4" in text(
+        found["warning"]
+    )
+    assert found["error"] == layout("bucket(4, price)")["warning"] == []
+    computed = f'\ncomputed: [{{tables: "{database}.paid", columns: {{x: "price + 1"}}}}]'
+    assert layout("x", computed)["error"] == []
+
+
 def test_computed_columns_and_booleans_are_checked_without_spark(doctor, database):
     """An expression by its columns, and a boolean by its type."""
 

@@ -48,7 +48,7 @@ def test_columns_get_the_names_of_the_lake():
 
 
 @pytest.mark.parametrize(
-    "transform", ["hour(created)", "year(day)", "bucket(4, price)", "truncate(10, price)", "weight", "truncate(5, id)"]
+    "transform", ["hour(created)", "year(day)", "bucket(4, price)", "truncate(10, price)", "price", "truncate(5, id)"]
 )
 def test_a_transform_of_a_type_that_it_takes_is_accepted(transform):
     fitted(by(transform), COLUMNS, "t")
@@ -60,6 +60,7 @@ def test_a_transform_of_a_type_that_it_takes_is_accepted(transform):
         ("day(id)", "partition_by has day of id, whose type is bigint"),
         ("hour(day)", "partition_by has hour of day, whose type is date"),
         ("bucket(4, weight)", "partition_by has bucket of weight, whose type is double"),
+        ("weight", "partition_by has identity of weight, whose type is double"),
         ("truncate(4, created)", "partition_by has truncate of created, whose type is timestamp_ntz"),
         ("day(nowhere)", "partition_by has nowhere, and the table has no such column"),
         ("bucket(4, id)", "partition_by would name a field id_bucket, which is a column of the table"),
