@@ -27,7 +27,10 @@ _TIMES = [
 COLUMNS: dict[str, tuple[SourceType, Sequence[Any]]] = {
     "int": (INT, [-(2**31), -(2**31) + 5, -11, -1, 0, 7, 10, 2**31 - 1]),
     "bigint": (BIGINT, [-(2**63), -(2**63) + 5, -11, -1, 0, 7, 10, 2**63 - 1]),
-    "unsigned": (SourceType("int", width=8, unsigned=True), [Decimal(one) for one in (0, 7, 19, 100, 2**63, 2**64 - 1)]),
+    "unsigned": (
+        SourceType("int", width=8, unsigned=True),
+        [Decimal(one) for one in (0, 7, 19, 100, 2**63, 2**64 - 1)],
+    ),
     "decimal": (
         SourceType("decimal", precision=9, scale=2),
         [Decimal(one) for one in ("-9999990.00", "-10.05", "-0.01", "0.00", "0.07", "12.34", "9999999.99")],
@@ -37,10 +40,20 @@ COLUMNS: dict[str, tuple[SourceType, Sequence[Any]]] = {
         [Decimal(f"{one}E-10") for one in (-(10**37), -105, -1, 0, 7, 1234, 10**38 - 1)],
     ),
     "text": (TEXT, ["", "a", "ab", "abc", "straße", "stra", "zz\U0001f600", "\U0001f600\U0001f600\U0001f600"]),
-    "bytes": (SourceType("bytes", width=16), [b"", b"\x00", b"\x00\x01\x02", b"ab", b"\x7f\xff\xff", b"\xff\xff\xff\xff"]),
+    "bytes": (
+        SourceType("bytes", width=16),
+        [b"", b"\x00", b"\x00\x01\x02", b"ab", b"\x7f\xff\xff", b"\xff\xff\xff\xff"],
+    ),
     "date": (
         SourceType("date"),
-        [date(1000, 1, 1), date(1931, 7, 15), date(1969, 12, 31), date(1970, 1, 1), date(2024, 2, 29), date(9999, 12, 31)],
+        [
+            date(1000, 1, 1),
+            date(1931, 7, 15),
+            date(1969, 12, 31),
+            date(1970, 1, 1),
+            date(2024, 2, 29),
+            date(9999, 12, 31),
+        ],
     ),
     "datetime": (SourceType("datetime", scale=6), _TIMES),
     "timestamp": (SourceType("timestamp", scale=6), [one.replace(tzinfo=UTC) for one in _TIMES[2:]]),
@@ -114,10 +127,10 @@ class Partitioned:
 
     @property
     def values(self) -> Sequence[Any]:
-        """Values of the column, smallest first; of integers that are truncated the smallest whose partition is one of the type."""
+        """Values of the column, smallest first; of integers that are truncated the partition before the first is one of the type."""
         values = COLUMNS[self.column][1]
         if self.transform == "truncate_10" and self.column in ("int", "bigint"):
-            lowest = -(-values[0] // -_TEN) * -_TEN
+            lowest = (values[0] // _TEN + 2) * _TEN
             return [lowest, lowest + 5, *values[2:]]
         return values
 
