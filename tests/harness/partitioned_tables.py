@@ -210,23 +210,17 @@ def sql(condition: Asked, *, zoned: str, plain: str, binary: Callable[[bytes], s
     """
 
     def literal(value: Any) -> str:
-        match value:
-            case bool():
-                return str(value).lower()
-            case int():
-                return f"({value + 1} - 1)" if value == -(2**63) else str(value)
-            case Decimal():
-                return f"CAST('{value:f}' AS DECIMAL(38, {max(0, -int(value.as_tuple().exponent))}))"
-            case str():
-                return f"'{value}'"
-            case bytes():
-                return binary(value)
-            case datetime():
-                zone = "+00:00" if value.tzinfo else ""
-                return f"{zoned if zone else plain} '{value.replace(tzinfo=None).isoformat(' ')}{zone}'"
-            case date():
-                return f"DATE '{value.isoformat()}'"
-        raise AssertionError(value)
+        zone = "+00:00" if isinstance(value, datetime) and value.tzinfo else ""
+        texts: dict[type, Callable[[Any], str]] = {
+            bool: lambda one: str(one).lower(),
+            int: lambda one: f"({one + 1} - 1)" if one == -(2**63) else str(one),
+            Decimal: lambda one: f"CAST('{one:f}' AS DECIMAL(38, {max(0, -int(one.as_tuple().exponent))}))",
+            str: lambda one: f"'{one}'",
+            bytes: binary,
+            datetime: lambda one: f"{zoned if zone else plain} '{one.replace(tzinfo=None).isoformat(' ')}{zone}'",
+            date: lambda one: f"DATE '{one.isoformat()}'",
+        }
+        return texts[type(value)](value)
 
     texts = [literal(one) for one in condition.values]
     if condition.operator == "IN":
