@@ -1,0 +1,54 @@
+"""What a run may say, and what is a fault."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+ALLOWED_QUARANTINE = (
+    # invalid_text: error is the default: bytes that the column's character set does not have.
+    ("unsupported_value", r"not valid (in|for|text)|is not valid|invalid text"),
+)
+"""Codes and messages for which one table may be quarantined."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is wrong with a run of a program.
+
+    Args:
+        kind: ``error``, ``quarantined``, ``late``, ``rows`` or another kind of difference.
+        what: without names and values: equal for equal faults.
+        detail: for people.
+        part: number of the part after which it was seen.
+        table: the table's name at the source, if one is known.
+    """
+
+    kind: str
+    what: str
+    detail: tuple[str, ...] = ()
+    part: int = 0
+    table: str = ""
+
+    @property
+    def signature(self) -> str:
+        """Text by which failures are the same."""
+        return f"{self.kind}: {self.what}"
+
+
+_NAMES = re.compile(r"`(?:[^`]|``)*`|'(?:[^']|'')*'|\"[^\"]*\"")
+_PLACES = re.compile(r"\[[^\]]*=[^\]]*\]")
+_DATABASES = re.compile(r"fz\w+?[ms]\b(\.(`(?:[^`]|``)*`|[^\s,:;]+))?")
+
+
+def without_names(text: str, most: int = 160) -> str:
+    """Return a message without what differs between equal faults."""
+    text = _PLACES.sub("", text.splitlines()[0] if text else "")
+    text = _DATABASES.sub("T", text)
+    text = re.sub(r"\d+", "N", _NAMES.sub("X", text))
+    return re.sub(r"\s+", " ", text).strip()[:most]
+
+
+def is_allowed(code: str, reason: str) -> bool:
+    """Whether a table may be quarantined for this."""
+    return any(code == known and re.search(pattern, reason) for known, pattern in ALLOWED_QUARANTINE)

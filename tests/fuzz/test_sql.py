@@ -1,0 +1,175 @@
+"""The parts of ``./dev fuzz sql``, and a short run of it."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from random import Random
+
+import pyarrow as pa
+import pymysql
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from tests.fuzz.sql.compare import calendar_day, differences
+from tests.fuzz.sql.generate import Maker
+from tests.fuzz.sql.program import MAIN, SIDE, Part, Program, Statement, parse
+from tests.fuzz.sql.shrink import Shrinker
+from tests.fuzz.sql.verdict import Failure
+
+FLAVORS = ("mysql", "mariadb")
+
+
+def made(seed, flavor, taken=lambda _: True):
+    """Return the program of a seed, on a server that takes what ``taken`` says."""
+    feed, parts = Maker(Random(seed), flavor).feed(), []
+    step = next(feed)
+    try:
+        while True:
+            answer = True
+            if isinstance(step, Part):
+                parts.append(step)
+            elif answer := taken(step):
+                parts[-1] = Part(parts[-1].title, (*parts[-1].statements, step))
+            step = feed.send(answer)
+    except StopIteration:
+        return Program(flavor, tuple(parts))
+
+
+@pytest.mark.parametrize("flavor", FLAVORS)
+def test_a_case_file_gives_the_same_program(flavor):
+    for seed in range(200):
+        program = made(seed, flavor)
+        assert parse(program.text()) == program
+
+
+@pytest.mark.parametrize("flavor", FLAVORS)
+def test_a_seed_gives_the_same_program_again(flavor):
+    assert made(7, flavor) == made(7, flavor)
+    assert made(7, flavor) != made(8, flavor)
+
+
+def test_a_server_takes_nearly_all_statements(any_server, database):
+    """Else programs would do nothing."""
+    sessions, refused, count = {}, [], 0
+
+    def taken(statement):
+        nonlocal count
+        count += 1
+        session = sessions.setdefault(statement.session, any_server.connect(database=database))
+        try:
+            with session.cursor() as cursor:
+                cursor.execute(statement.sql.replace(MAIN, database).replace(SIDE, f"{database}s"))
+        except pymysql.MySQLError as error:
+            refused.append((statement.sql, error))
+            return False
+        return True
+
+    any_server.execute("SET GLOBAL lock_wait_timeout = 2, innodb_lock_wait_timeout = 2")
+    try:
+        for seed in range(12):
+            made(seed, any_server.flavor, taken)
+            for session in sessions.values():
+                session.close()
+            sessions.clear()
+            any_server.execute(f"DROP DATABASE {database}")
+            any_server.execute(f"DROP DATABASE IF EXISTS {database}s")
+            any_server.execute(f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    finally:
+        any_server.execute("SET GLOBAL lock_wait_timeout = DEFAULT, innodb_lock_wait_timeout = DEFAULT")
+    assert len(refused) < count / 4, refused
+
+
+def test_a_failing_program_is_made_as_small_as_it_can_be():
+    """It fails while two of its sixty statements are there, in their order and in different parts."""
+    parts = tuple(Part(str(i), tuple(Statement(f"{i} {n}") for n in range(20))) for i in range(3))
+
+    def run(program):
+        told = [(part, one.sql) for part, one in program.steps()]
+        places = [part for part, sql in told if sql in ("0 7", "2 3")]
+        return Failure("rows", "x", part=len(program.parts) - 1) if len(set(places)) == 2 else None
+
+    program = Program("mysql", parts)
+    shrinker = Shrinker(program, Failure("rows", "x", part=2), run, budget=200)
+    assert [one.sql for _, one in shrinker.smallest().steps()] == ["0 7", "2 3"]
+
+
+def test_days_are_those_of_the_calendar():
+    first = date(1, 1, 1)
+    for days in [*range(0, 800_000, 997), *range(719_000, 721_000)]:
+        day = first + timedelta(days=days)
+        assert calendar_day((day - date(1970, 1, 1)).days) == day.isoformat()
+    assert calendar_day(-719_528) == "0000-01-01"
+
+
+ROWS = {
+    "id": pa.array([1, 2], pa.int32()),
+    "d": pa.array([date(2024, 1, 1), None], pa.date32()),
+    "v": ["é", None],
+    "b": [b"\x00", b""],
+}
+
+
+@pytest.fixture
+def compared(any_server, database, tmp_path):
+    """Compare a source of two rows, one with an impossible date, with a lake of these columns."""
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}")
+    catalog.create_namespace(database)
+    with any_server.connect(database=database) as session, session.cursor() as cursor:
+        cursor.execute("SET sql_mode = ''")
+        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, d DATE, v VARCHAR(9) CHARACTER SET latin1, b VARBINARY(4))")
+        cursor.execute("INSERT INTO t VALUES (1, '2024-01-01', 'é', x'00'), (2, '2024-00-10', NULL, '')")
+
+    def compare(columns):
+        lake = pa.table(columns)
+        catalog.create_table((database, "t"), lake.schema).append(lake)
+        with any_server.connect() as session:
+            return [(one.kind, one.what) for one in differences(session, database, catalog, [], added_columns=True)]
+
+    return compare
+
+
+def test_equal_rows_have_no_difference(compared):
+    assert compared(ROWS) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "seen"),
+    [
+        ("v", ["e", None], ("rows", "other values: varchar as string")),
+        ("v", ["é", ""], ("rows", "other values: varchar as string")),
+        ("b", [b"\x00", b"\x00"], ("rows", "other values: varbinary as binary")),
+        ("d", [date(2024, 1, 1), date(2024, 1, 10)], ("rows", "other values: date as date32[day]")),
+        ("id", pa.array([1, None], pa.int32()), ("null key", "int")),
+    ],
+)
+def test_a_wrong_value_is_a_difference(compared, column, values, seen):
+    assert compared({**ROWS, column: values})[0] == seen
+
+
+def test_a_missing_row_and_a_double_are_differences(compared):
+    ((kind, what),) = compared({name: values[:1] for name, values in ROWS.items()})
+    assert (kind, what.partition(":")[0]) == ("rows", "other rows")
+
+
+def test_a_missing_column_is_a_difference(compared):
+    assert compared({name: values for name, values in ROWS.items() if name != "b"}) == [
+        ("missing column", "b varbinary")
+    ]
+
+
+def test_a_list_of_changes_is_added_up(any_server, database, tmp_path):
+    """Without a key the lake has inserts and deletes, and what empties the table."""
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}")
+    catalog.create_namespace(database)
+    any_server.execute("CREATE TABLE t (v INT)", database=database)
+    any_server.execute("INSERT INTO t VALUES (1), (1)", database=database)
+    changes = [("c", 9), ("t", None), ("c", 1), ("c", 2), ("c", 1), ("d", 2)]
+    columns = {name: pa.array([1] * len(changes), pa.int32()) for name in ("_epoch", "_binlog", "_row")}
+    columns["_offset"] = pa.array(range(len(changes)), pa.int64())
+    lake = pa.table({"_op": [op for op, _ in changes], **columns, "v": pa.array([v for _, v in changes], pa.int32())})
+    table = catalog.create_table((database, "t"), lake.schema)
+    table.append(lake)
+    with any_server.connect() as session:
+        assert list(differences(session, database, catalog, [], added_columns=True)) == []
+        table.append(lake.slice(5, 1).set_column(4, "_offset", pa.array([9], pa.int64())))
+        assert [one.kind for one in differences(session, database, catalog, [], added_columns=True)] == ["rows"]
