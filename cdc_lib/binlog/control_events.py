@@ -201,7 +201,7 @@ class ControlEvents:
             raise ValueError(msg)
         mariadb = self._progress.flavor == "mariadb"
         with_rows = mariadb and not self._progress.state[packets.STANDALONE]
-        statement = statement_of(body, text, self._facts.charsets, with_rows=with_rows)
+        statement = statement_of(body, text, self._facts.charsets, with_rows=with_rows, mariadb=mariadb)
         self._query(_without_set_statement(statement) if mariadb else statement)
 
     def _query(self, statement: Statement) -> None:
@@ -216,6 +216,7 @@ class ControlEvents:
         if means.effect == "rows":
             self._statement(statement)
             return
+        self._refuse_unread(statement, means)
         self._refuse_unparsed(statement, means.tables)
         touched = [t for t in means.tables if self._tables.touches(*t)]
         followed = self._followed(touched)
@@ -251,6 +252,22 @@ class ControlEvents:
         """Return a statement as errors show it: what may be quarantined is kept with its reason, which has no values."""
         hides = self._conceal or self._tables.captured.quarantines
         return (concealed(statement.text, statement.quotings) if hides else statement.text)[:_SHOWN]
+
+    def _refuse_unread(self, statement: Statement, means: Meaning) -> None:
+        """Stop at a statement that may concern any table.
+
+        Raises:
+            UnknownEvent: the tables that it names are not certain.
+        """
+        if means.effect != "unread":
+            return
+        context = self._progress.error_context()
+        raise UnknownEvent(
+            f"a statement whose tables are not understood: {self._shown(statement)!r}",
+            hint="Continue after this event, and take a new snapshot of the tables that it changed (cdc snapshot): "
+            f"{skip_event(context)}.",
+            **context,
+        )
 
     def _refuse_unparsed(self, statement: Statement, tables: Sequence[Name]) -> None:
         """Stop at a statement that names other tables than can be read from it, where they may be captured.

@@ -80,6 +80,7 @@ class _ControlStatements(ControlEvents):
 
     def _query(self, statement: Statement) -> None:
         means = meaning(statement.text, statement.database, statement.quotings[0])
+        self._refuse_unread(statement, means)
         if means.tables:
             self._found.append((self._progress.position, statement))
         # XA PREPARE is ignored, so a group that ends in it counts as ended before.

@@ -3,7 +3,7 @@
 A statement in the binlog is what a client typed, in any vendor's syntax and SQL mode. So nothing is refused here: every character
 belongs to exactly one token, and a quote or a comment without an end takes the rest. The time is linear in the length.
 
-What a backslash and double quotes mean depends on the SQL mode of the session, see :class:`Quoting`.
+What a backslash, double quotes and some comments mean depends on the server and the session, see :class:`Quoting`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Literal, NamedTuple
 
 WordKind = Literal["name", "string", "number", "word", "sign", "unended"]
 
-_LETTER = r"[^\x00-#%-/:-@\[-^`{-\x7f\s\ufffd]"
-"""What a name without quotes consists of: digits, letters, $, _ and all that is not ASCII, such as the vowel signs of Thai. U+FFFD is
-a byte that could not be decoded.
+_LETTER = r"[^\x00-#%-/:-@\[-^`{-\x7f\ufffd]"
+"""What a name without quotes consists of: digits, letters, $, _ and all that is not ASCII, such as the vowel signs of Thai and, in
+UTF-8, spaces beyond ASCII. U+FFFD is a byte that could not be decoded.
 """
 _TOKENS = r"""
-      (?P<space>\s++)
+      (?P<space>{space}++)
     | {first}
     | (?P<word>{letter}++)
     | (?P<name>`[^`]*+(?:``[^`]*+)*+`)
@@ -30,28 +30,32 @@ _TOKENS = r"""
     | (?P<unended>(?:[`'"]|/\*).*+)
     | (?P<sign><=>|<>|[<>!:]=|.)
     """
-_NUMBERS = rf"""(?=[0-9.])(?P<number>
-        (?:(?<!{_LETTER})(?<![.`"])\.[0-9]++|(?<!\.)[0-9]++\.[0-9]*+)(?:[eE][+-]?[0-9]++)?+
-      | (?:[0-9]++(?:[eE][+-]?[0-9]++)?+|0x[0-9A-Fa-f]++|0b[01]++)(?!{_LETTER})
+_NUMBERS = r"""(?=[0-9.])(?P<number>
+        (?:(?<!{letter})(?<![.`"])\.[0-9]++|(?<!\.)[0-9]++\.[0-9]*+)(?:[eE][+-]?[0-9]++)?+
+      | (?:[0-9]++(?:[eE][+-]?[0-9]++)?+|0x[0-9A-Fa-f]++|0b[01]++)(?!{letter})
       )"""
 """After a name a point begins no number, and digits with letters after them are a word: shop.1st is a table."""
 
 
 class Quoting(NamedTuple):
-    """What the SQL mode of a session makes of quotes.
+    """How a server reads the statements of a session.
 
     Args:
         ansi: text in double quotes is a name, in which a backslash is a character like others (ANSI_QUOTES); else it is a string.
         escapes: a backslash in a string is an escape (no NO_BACKSLASH_ESCAPES).
+        mariadb: the server is MariaDB; to others, a comment that only MariaDB executes is a comment.
+        spaces: characters beyond ASCII that are spaces: the no-break space in some character sets of one byte, in others a letter.
     """
 
     ansi: bool = False
     escapes: bool = True
+    mariadb: bool = True
+    spaces: str = ""
 
 
 DEFAULT_QUOTING = Quoting()
 QUOTINGS = (DEFAULT_QUOTING, Quoting(ansi=True), Quoting(escapes=False), Quoting(ansi=True, escapes=False))
-"""All that there are. They cut a text without a backslash at the same places."""
+"""Those of all SQL modes. They cut a text without a backslash at the same places."""
 
 
 def _in_quotes(quote: str, *, escapes: bool) -> str:
@@ -61,21 +65,26 @@ def _in_quotes(quote: str, *, escapes: bool) -> str:
     return f"{quote}[^{quote}]*+(?:{quote * 2}[^{quote}]*+)*+{quote}"
 
 
+@lru_cache(maxsize=32)
 def _mysql(quoting: Quoting) -> re.Pattern[str]:
-    first = rf"(?P<introducer>(?:[xXbBnN]|_\w++\s*+)(?=['\"])) | {_NUMBERS}"
+    space, letter = rf"[ \t-\r{quoting.spaces}]", f"{_LETTER[:-1]}{quoting.spaces}]"
+    first = rf"(?P<introducer>(?:[xXbBnN]|_\w++{space}*+)(?=['\"])) | {_NUMBERS.format(letter=letter)}"
+    # MariaDB takes five or six digits for a version, MySQL a sixth one only with a space after it.
+    executed, version = ("M?!", "[0-9]{5}[0-9]?") if quoting.mariadb else ("!", r"[0-9]{5}(?:[0-9](?=\s))?")
     comments = (
-        r"(?P<comment>--(?=\s|\Z)[^\n]* | \#[^\n]* | /\*(?!M?!).*?\*/) | (?P<mark>/\*M?!(?P<version>[0-9]*)|\*/(?!\*))"
+        rf"(?P<comment>--(?=[\x00-\x20\x7f{quoting.spaces}]|\Z)[^\n]* | \#[^\n]* | /\*(?!{executed}).*?\*/)"
+        rf" | (?P<mark>/\*{executed}(?P<version>(?:{version})?)|\*/(?!\*))"
     )
     string = _in_quotes("'", escapes=quoting.escapes)
     quoted = _in_quotes('"', escapes=quoting.escapes and not quoting.ansi)
-    pattern = _TOKENS.format(letter=_LETTER, first=first, comments=comments, string=string, quoted=quoted)
+    pattern = _TOKENS.format(space=space, letter=letter, first=first, comments=comments, string=string, quoted=quoted)
     return re.compile(pattern, re.VERBOSE | re.DOTALL)
 
 
-_MYSQL = {quoting: _mysql(quoting) for quoting in QUOTINGS}
 _SPARK = re.compile(
     _TOKENS.format(
-        letter=_LETTER,
+        space=r"\s",
+        letter=_LETTER.replace("]", r"\s]"),
         first=r"(?P<raw>[rR](?:'[^']*'|\"[^\"]*\"))",
         comments=r"(?P<comment>--[^\n]* | /\*.*?\*/)",
         string=_in_quotes("'", escapes=True),
@@ -106,7 +115,7 @@ def tokens(text: str, quoting: Quoting = DEFAULT_QUOTING) -> Iterator[re.Match[s
         text: the statement.
         quoting: of the session that gave it.
     """
-    return _MYSQL[quoting].finditer(text)
+    return _mysql(quoting).finditer(text)
 
 
 def spark_tokens(text: str) -> Iterator[re.Match[str]]:
@@ -117,18 +126,21 @@ def spark_tokens(text: str) -> Iterator[re.Match[str]]:
 def words(text: str, quoting: Quoting = DEFAULT_QUOTING) -> Iterator[Word]:
     """Yield the words, names, strings, numbers and signs of a statement, also of comments that servers execute.
 
-    A quote without an end is the last word, of the kind unended.
+    A quote without an end is the last word, of the kind unended. After a point every word is a name: ``shop.table``, ``shop.1``.
 
     Args:
         text: the statement.
         quoting: of the session that gave it.
     """
-    for token in _MYSQL[quoting].finditer(text):
+    found = ""
+    for token in tokens(text, quoting):
         kind = token.lastgroup
-        if kind == "space":
+        if kind in ("space", "comment", "mark"):
             continue
-        found = token[0]
-        if kind == "word":
+        before, found = found, token[0]
+        if before == "." and kind in ("word", "number"):
+            yield Word(found, "name", "")
+        elif kind == "word":
             yield Word(found, "word", found.upper())
         elif kind == "sign":
             yield Word(found, "sign", found)

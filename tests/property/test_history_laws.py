@@ -100,7 +100,7 @@ def test_status_variables_are_found():
     assert statement == Statement("ALTER TABLE ü", "db", 0x45A00020, "latin1", database_charset="latin1")
     assert not statement_of(body, b"ALTER TABLE \xfc", charsets).exact
     assert statement_of(body, b"ALTER TABLE \xfc", {255: "latin1"}) == Statement(
-        "ALTER TABLE ü", "db", 0x45A00020, database_charset=""
+        "ALTER TABLE ü", "db", 0x45A00020, database_charset="", spaces="\xa0"
     )
 
 

@@ -2,6 +2,8 @@
 
 Only as much grammar as is needed to name the tables: the server writes statements as they were typed, in any vendor's syntax
 and SQL mode, and a library that gives up on one of them would hide a TRUNCATE.
+
+Law: a statement names tables only as the servers' grammar does. What is read otherwise is not understood, and names none.
 """
 
 from __future__ import annotations
@@ -12,15 +14,16 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import Literal
 
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader
 from cdc_lib.model import lexer
 from cdc_lib.model.lexer import DEFAULT_QUOTING, Quoting, Word
 from cdc_lib.model.table_name import EVERY_TABLE
 
 Effect = Literal[
-    "none", "savepoint", "rollback", "rows", "alter", "columns", "create", "truncate", "drop", "rename", "lossy", "xa"
+    "none", "savepoint", "rollback", "rows", "alter", "columns", "create", "truncate", "drop", "rename", "lossy", "xa", "unread"
 ]  # fmt: skip
 """rows: data changed by a statement instead of row events; columns: an ALTER that gives columns other names; lossy: rows vanish or
-move without row events, and not by one of the other effects."""
+move without row events, and not by one of the other effects; unread: it concerns tables, and which is not certain."""
 
 Name = tuple[str, str]
 """Database and table."""
@@ -34,6 +37,8 @@ _LOSSY_ALTERS = {
 }
 _REMOVING = {"UNIQUE", "PRIMARY", "MODIFY", "CHANGE"}
 _BEFORE_INDEX = {"OR", "REPLACE", "ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"}
+_OF_OWN_DATABASE = {"CHARACTER", "COLLATE", "DEFAULT", "READ"}
+"""Words after ALTER DATABASE without a name; none is a name without quotes."""
 _FRONT = 5
 """Words of ``CREATE OR REPLACE TEMPORARY TABLE``, the longest way to say what is meant."""
 _KEPT = 16384
@@ -113,64 +118,94 @@ def _meaning(statement: str, database: str, quoting: Quoting) -> Meaning:
         return Meaning("rows")
     if verb not in ("DROP", "RENAME", "ALTER", "CREATE", "TRUNCATE"):
         return Meaning("none")
-    words = lexer.all_words(statement, quoting)
+    try:
+        return _of_definition(verb, keys, lexer.all_words(statement, quoting), database)
+    except CannotFollow:
+        return Meaning("unread")
+
+
+def _of_definition(verb: str, keys: Sequence[str], words: Sequence[Word], database: str) -> Meaning:
+    """Return what a statement means that may define or empty something.
+
+    Raises:
+        CannotFollow: the tables are not certain.
+    """
     if verb == "TRUNCATE":
-        skip = 2 if keys[1:2] == ["TABLE"] else 1
-        return Meaning("truncate", _names(words[skip:], database)[:1])
+        return _truncates(WordReader(words[2 if keys[1:2] == ["TABLE"] else 1 :]), database)
     replaces = keys[1:3] == ["OR", "REPLACE"]
     kind = keys[3:4] if replaces else keys[1:2]
     if kind and kind[0] in ("DATABASE", "SCHEMA"):
-        names = words[4 if replaces else 2 :]
-        return _of_database(names, database, drops=replaces or verb == "DROP")
+        return _of_database(verb, WordReader(words[4 if replaces else 2 :]), database, replaces=replaces)
     if "INDEX" in keys and {*keys[1 : keys.index("INDEX")]} <= _BEFORE_INDEX:
         on = next((i for i, word in enumerate(words) if word.key == "ON"), len(words))
-        return Meaning("none", _names(words[on + 1 :], database)[:1])
+        return Meaning("none", (WordReader(words[on + 1 :]).table(database),))
     at = next((i for i, key in enumerate(keys) if key in ("TABLE", "TABLES")), None)
     if at is None or not {*keys[1:at]} <= {"OR", "REPLACE", "TEMPORARY", "ONLINE", "OFFLINE", "IGNORE"}:
         return Meaning("none")
     if "TEMPORARY" in keys[1:at]:
         return Meaning("none")
-    rest = words[at + 1 :]
-    found = _of_table(verb, _after_if(rest), database)
-    if verb == "ALTER" and "IGNORE" in keys[1:at] and _REMOVING & {word.key for word in rest}:
+    read = WordReader(words[at + 1 :])
+    if_missing = read.accept("IF", "NOT", "EXISTS")
+    read.accept("IF", "EXISTS")
+    if verb == "DROP":
+        return _drops(read, database)
+    if verb == "RENAME":
+        return _renames(read, database)
+    if verb == "CREATE":
+        opens = [word.key for word in words[-2:]] == ["START", "TRANSACTION"]
+        return Meaning("create", (read.table(database),), opens, if_missing=if_missing, replaces=replaces)
+    found = _of_alter(read, database)
+    if "IGNORE" in keys[1:at] and _REMOVING & {word.key for word in words}:
         found = replace(found, effect="lossy")  # MariaDB leaves out rows with a key that another has
-    if_missing = verb == "CREATE" and [word.key for word in rest[:3]] == ["IF", "NOT", "EXISTS"]
-    return replace(found, if_missing=if_missing, replaces=verb == "CREATE" and replaces)
+    return found
 
 
 _kept_meaning = lru_cache(maxsize=_KEPT)(_meaning)
 
 
-def _after_if(words: Sequence[Word]) -> Sequence[Word]:
-    """Step over IF EXISTS and IF NOT EXISTS."""
-    if [word.key for word in words[:2]] == ["IF", "EXISTS"]:
-        return words[2:]
-    return words[3:] if [word.key for word in words[:3]] == ["IF", "NOT", "EXISTS"] else words
+def _truncates(read: WordReader, database: str) -> Meaning:
+    table = read.table(database)
+    read.wait()
+    if read.accept_any("DROP", "REUSE") and not read.accept("STORAGE"):
+        raise CannotFollow("STORAGE is missing")
+    read.end()
+    return Meaning("truncate", (table,))
 
 
-def _of_database(words: Sequence[Word], database: str, *, drops: bool) -> Meaning:
-    names = _after_if(words)
-    if not names:
-        return Meaning("none")
-    # ALTER DATABASE may go without a name.
-    name = database if names[0].key in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION") else names[0].text
-    return Meaning("drop" if drops else "none", ((name, EVERY_TABLE),))
+def _of_database(verb: str, read: WordReader, database: str, *, replaces: bool) -> Meaning:
+    read.accept("IF", "NOT", "EXISTS") or read.accept("IF", "EXISTS")
+    own = read.key() in _OF_OWN_DATABASE or (read.key() == "COMMENT" and read.key(1) in ("", "="))
+    name = database if own and verb == "ALTER" else read.name()
+    return Meaning("drop" if replaces or verb == "DROP" else "none", ((name, EVERY_TABLE),))
 
 
-def _of_table(verb: str, words: Sequence[Word], database: str) -> Meaning:
-    tables = _names(words, database)
-    if verb == "DROP":
-        return Meaning("drop", tables)
-    if verb == "RENAME":
-        return Meaning("rename", tables, renamed=tuple(zip(tables[::2], tables[1::2], strict=False)))
-    tables = tables[:1]
-    if verb == "CREATE":
-        opens = [word.key for word in words[-2:]] == ["START", "TRANSACTION"]
-        return Meaning("create", tables, opens_transaction=opens)
-    return _of_alter(words, tables, database)
+def _drops(read: WordReader, database: str) -> Meaning:
+    tables = [read.table(database)]
+    while read.accept(","):
+        tables.append(read.table(database))
+    read.wait()
+    read.accept_any("RESTRICT", "CASCADE")
+    read.end()
+    return Meaning("drop", tuple(tables))
 
 
-def _of_alter(words: Sequence[Word], tables: tuple[Name, ...], database: str) -> Meaning:
+def _renames(read: WordReader, database: str) -> Meaning:
+    renamed = []
+    another = True
+    while another:
+        old = read.table(database)
+        read.wait()
+        if not read.accept("TO"):
+            raise CannotFollow("TO is missing")
+        renamed.append((old, read.table(database)))
+        another = read.accept(",")
+    read.end()
+    return Meaning("rename", tuple(name for pair in renamed for name in pair), renamed=tuple(renamed))
+
+
+def _of_alter(read: WordReader, database: str) -> Meaning:
+    tables = [read.table(database)]
+    words = read.rest()
     keys = [word.key for word in words]
     lossy = [pair[0] for pair in pairwise(keys) if pair in _LOSSY_ALTERS]
     columns = ("RENAME", "COLUMN") in pairwise(keys)
@@ -178,47 +213,24 @@ def _of_alter(words: Sequence[Word], tables: tuple[Name, ...], database: str) ->
     for i, key in enumerate(keys):
         # The clause that renames the table may go without TO; the others name what they rename.
         renames = key == "RENAME" and keys[i + 1 : i + 2] not in (["COLUMN"], ["INDEX"], ["KEY"])
-        columns = columns or (key == "CHANGE" and _renames_column(words[i + 1 :]))
+        columns = columns or (key == "CHANGE" and _renames_column(WordReader(words[i + 1 :])))
         if renames or key == "TABLE":
-            name_at = i + 2 if keys[i + 1 : i + 2] in (["TO"], ["AS"], ["="]) else i + 1
-            named = _names(words[name_at:], database)[:1]
-            # A new name that is the old one is none.
-            renamed = (*renamed, *((tables[0], new) for new in named if renames and tables and tables[0] != new))
-            tables = (*tables, *named)
+            named = WordReader(words[i + 1 :])
+            named.accept_any("TO", "AS", "=")
+            tables.append(named.table(database))
+            if renames and tables[0] != tables[-1]:  # a new name that is the old one is none
+                renamed = (*renamed, (tables[0], tables[-1]))
     effect: Effect = "lossy" if lossy else "rename" if renamed else "columns" if columns else "alter"
     rekeys = ("PRIMARY", "KEY") in pairwise(keys)
-    return Meaning(effect, tables, renamed=renamed, rekeys=rekeys)
+    return Meaning(effect, tuple(tables), renamed=renamed, rekeys=rekeys)
 
 
 def _lower(name: Name) -> Name:
     return name[0].lower(), name[1].lower()
 
 
-def _renames_column(words: Sequence[Word]) -> bool:
+def _renames_column(read: WordReader) -> bool:
     """Whether what is after CHANGE gives the column another name, not only another type."""
-    if words and words[0].key == "COLUMN":
-        words = words[1:]
-    names = _after_if(words)[:2]
-    return len(names) == 2 and names[0].text.casefold() != names[1].text.casefold()
-
-
-def _names(words: Sequence[Word], database: str) -> tuple[tuple[str, str], ...]:
-    """Return the table names at the front of the words, parted by commas or TO."""
-    names: list[tuple[str, str]] = []
-    words = _after_if(words)
-    index = 0
-    while index < len(words):
-        if index + 2 < len(words) and words[index + 1].key == ".":
-            names.append((words[index].text, words[index + 2].text))
-            index += 3
-        else:
-            names.append((database, words[index].text))
-            index += 1
-        if index + 1 < len(words) and words[index].key == "WAIT":
-            index += 2
-        elif index < len(words) and words[index].key == "NOWAIT":
-            index += 1
-        if index >= len(words) or words[index].key not in (",", "TO"):
-            break
-        index += 1
-    return tuple(names)
+    read.accept("COLUMN")
+    read.accept("IF", "EXISTS")
+    return read.column().casefold() != read.column().casefold()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader
 from cdc_lib.model import lexer
 from cdc_lib.model.lexer import DEFAULT_QUOTING, Quoting, Word
 
@@ -82,11 +83,12 @@ _Found = tuple[Table, tuple[int, list[Word]]]
 
 def _name(words: list[Word], database: str) -> _Found | None:
     """Return the table that is at the front of the words."""
-    if words and words[0].kind == "sign":
+    read = WordReader(words)
+    try:
+        table = read.table(database)
+    except CannotFollow:
         return None
-    if len(words) > 2 and words[1].key == ".":
-        return (words[0].text, words[2].text), (3, words)
-    return ((database, words[0].text), (1, words)) if words else None
+    return table, (len(words) - len(read.left()), words)
 
 
 def _alone(found: _Found | None, words: list[Word]) -> _Found | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cdc_lib.binlog.ddl.statement_text import text_of
+from cdc_lib.binlog.ddl.statement_text import NO_BREAK_SPACES, text_of
 from cdc_lib.model.lexer import QUOTINGS, Quoting
 
 _FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4}
@@ -34,6 +34,8 @@ class Statement:
         exact: whether every character of the text is known.
         database_charset: default of the database, where the session saw another one than the server; else empty.
         mode_known: whether the SQL mode is also that in which the text was read; not where the statement itself sets another.
+        mariadb: whether the server is MariaDB.
+        spaces: characters beyond ASCII that are spaces in the text.
     """
 
     text: str
@@ -43,16 +45,23 @@ class Statement:
     exact: bool = True
     database_charset: str = ""
     mode_known: bool = True
+    mariadb: bool = True
+    spaces: str = ""
 
     @property
     def quotings(self) -> tuple[Quoting, ...]:
-        """What quotes may mean in the text: one reading, or all where the SQL mode is not known and makes a difference."""
+        """How the text may be read: one way, or all where the SQL mode is not known and makes a difference."""
+        modes: tuple[Quoting, ...] = (
+            Quoting(bool(self.sql_mode & ANSI_QUOTES), not self.sql_mode & NO_BACKSLASH_ESCAPES),
+        )
         if not self.mode_known and ("\\" in self.text or '"' in self.text):
-            return QUOTINGS
-        return (Quoting(bool(self.sql_mode & ANSI_QUOTES), not self.sql_mode & NO_BACKSLASH_ESCAPES),)
+            modes = QUOTINGS
+        return tuple(mode._replace(mariadb=self.mariadb, spaces=self.spaces) for mode in modes)
 
 
-def statement_of(body: bytes, raw: bytes, charsets: Mapping[int, str], *, with_rows: bool = False) -> Statement:
+def statement_of(
+    body: bytes, raw: bytes, charsets: Mapping[int, str], *, with_rows: bool = False, mariadb: bool = True
+) -> Statement:
     """Return the statement of a QUERY event.
 
     Args:
@@ -60,6 +69,7 @@ def statement_of(body: bytes, raw: bytes, charsets: Mapping[int, str], *, with_r
         raw: the statement itself.
         charsets: character set name of each collation number of the server.
         with_rows: whether it is in one transaction with rows.
+        mariadb: whether the server is MariaDB.
     """
     length = int.from_bytes(body[11:13], "little")
     status = _variables(body[13 : 13 + length])
@@ -70,7 +80,8 @@ def statement_of(body: bytes, raw: bytes, charsets: Mapping[int, str], *, with_r
     text, exact = text_of(raw, client, with_rows=with_rows)
     sql_mode = int.from_bytes(status.get(_SQL_MODE, b""), "little")
     own = charsets.get(int.from_bytes(status[_DATABASE], "little"), "") if _DATABASE in status else ""
-    return Statement(text, database, sql_mode, server, exact, own)
+    spaces = "\xa0" if client in NO_BREAK_SPACES else ""
+    return Statement(text, database, sql_mode, server, exact, own, mariadb=mariadb, spaces=spaces)
 
 
 def _variables(status: bytes) -> dict[int, bytes]:

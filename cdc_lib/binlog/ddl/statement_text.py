@@ -23,6 +23,9 @@ _UNCERTAIN_CHARACTERS = {"swe7": re.compile(r"[@\[\]^{|}~]")}
 """Sets in which bytes of ASCII are other characters, but those of the grammar. A backslash is one of both."""
 _LIKE_SIGNS = {"armscii8", "sjis", "ujis"}
 """Sets with other bytes for signs of ASCII: servers do not take these for signs of the grammar."""
+_SPACED = "armscii8 cp1250 cp852 cp866 dec8 geostd8 greek hebrew keybcs2 latin1 latin2 latin5 latin7"
+NO_BREAK_SPACES = frozenset(_SPACED.split())
+"""Sets in which servers take the no-break space for a space. In UTF-8 it is part of a name."""
 _OF_SERVER = re.compile(
     rb'CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?[`"][^\n]*[`"] \(\n'
     rb'|(?:TRUNCATE TABLE|DELETE FROM) [`"][^\n]*[`"]\.[`"][^\n]*[`"]\Z'

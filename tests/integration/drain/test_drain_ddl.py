@@ -154,6 +154,29 @@ def mariadb(request, mariadb_server, mariadb_database, tmp_path):
         yield capture
 
 
+def test_a_point_before_a_table_s_name_is_no_part_of_it(mariadb):
+    """Nor is one before a column's."""
+    mariadb.execute("CREATE TABLE b (id INT PRIMARY KEY, a INT, b INT)")
+    manifest, found = drained_statements(
+        mariadb,
+        "ALTER TABLE .a ADD COLUMN n INT NOT NULL DEFAULT 7",
+        "INSERT INTO a VALUES (3, 3, 3)",
+        "ALTER TABLE . a CHANGE .v .w INT",
+        "INSERT INTO a (id, w) VALUES (4, 4)",
+        "ALTER TABLE .b DROP COLUMN b.a",
+        "INSERT INTO b VALUES (1, 5)",
+        "TRUNCATE .a",
+        "RENAME TABLE .b TO x, x TO .b",
+        "INSERT INTO b VALUES (2, 6)",
+        "DROP TABLE a, .b",
+    )
+    assert found == [
+        ("create", "b"), ("add_default", "a"), ("rename_columns", "a"), ("truncate", "a"), ("drop", "a"), ("drop", "b"),
+    ]  # fmt: skip
+    assert [(row["id"], row["w"]) for row in mariadb.rows(manifest, "a") if row["id"] > 3] == [(4, 4)]
+    assert [row["b"] for row in mariadb.rows(manifest, "b")] == [5, 6]
+
+
 def test_a_statement_with_settings_of_its_own_counts_as_what_it_is(mariadb):
     """SET STATEMENT ... FOR is logged with what it is for: TRUNCATE, ALTER and DROP alike."""
     manifest, found = drained_statements(

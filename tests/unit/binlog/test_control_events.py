@@ -102,3 +102,10 @@ def test_a_statement_on_another_table_is_skipped():
     assert summary.transactions == 2
     with pytest.raises(UnknownEvent):
         read(binlog)
+
+
+def test_a_statement_whose_tables_are_not_understood_stops_the_window():
+    """Captured or not: it may be about any."""
+    with pytest.raises(UnknownEvent, match="tables are not understood: 'TRUNCATE TABLE a b'") as caught:
+        read(Binlog().gtid(1).query(b"TRUNCATE TABLE a b"), captured=lambda *_: False)
+    assert "cdc snapshot" in caught.value.hint

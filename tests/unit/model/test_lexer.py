@@ -139,6 +139,15 @@ def test_a_backslash_in_a_string_is_an_escape(written, read):
     assert (text, kind) == (read, "string")
 
 
+def test_after_a_point_every_word_is_a_name():
+    """Also one that is a keyword, or a number, elsewhere; and before it nothing is."""
+    found = [(word.text, word.kind, word.key) for word in words("d.table . /* x */ rename .1a .5 d.1e5")]
+    assert found == [
+        ("d", "word", "D"), (".", "sign", "."), ("table", "name", ""), (".", "sign", "."), ("rename", "name", ""),
+        (".1", "number", ".1"), ("a", "word", "A"), (".5", "number", ".5"), ("d", "word", "D"), (".", "sign", "."), ("1e5", "name", ""),
+    ]  # fmt: skip
+
+
 def test_in_a_name_a_backslash_stays():
     assert [word.text for word in words(r'`a\nb` "c\nd"', Quoting(ansi=True))] == [r"a\nb", r"c\nd"]
 

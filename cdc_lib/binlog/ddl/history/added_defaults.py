@@ -7,7 +7,7 @@ text is certainly what SELECT shows. In all other cases the table must be read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cdc_lib.binlog.ddl.history.column import ColumnReader
 from cdc_lib.binlog.ddl.history.keys import is_key, is_secondary_key_or_check
@@ -40,7 +40,7 @@ def added_defaults(statement: Statement, *, mariadb: bool) -> tuple[AddedDefault
     return tuple(fill for fill in found if fill is not None)
 
 
-def _added(read: WordReader) -> Iterator[list[Word]]:
+def _added(read: WordReader) -> Iterator[Sequence[Word]]:
     """Yield the words of each column that is added."""
     for clause in clauses(read):
         if (
@@ -62,7 +62,7 @@ def _added(read: WordReader) -> Iterator[list[Word]]:
 
 
 def _fill(read: WordReader, statement: Statement, *, mariadb: bool) -> AddedDefault | None:
-    name = read.name()
+    name = read.column()
     kind = spelled(read, mariadb=mariadb, sql_mode=statement.sql_mode)
     column = ColumnReader(kind, "")
     some = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from cdc_lib.binlog.ddl.ddl import meaning
 from cdc_lib.binlog.ddl.history.alter import Alter
 from cdc_lib.binlog.ddl.history.charsets import accept_charset
 from cdc_lib.binlog.ddl.history.column import Rules
@@ -52,7 +53,7 @@ def advance(entity: Entity, statement: Statement, before: Before, rules: Rules) 
     if not entity[1]:
         raise CannotFollow("it is no statement on a database")
     if verb == "RENAME":
-        return _renamed(entity, read, statement.database, before, fold=rules.fold)
+        return _renamed(entity, statement, before, fold=rules.fold)
     while read.accept_any("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"):
         pass
     if read.key() == "INDEX":
@@ -101,28 +102,16 @@ def _database(entity: Entity, verb: str, read: WordReader, statement: Statement,
     return Definition(TableSchema(database, "", ()), charset)
 
 
-def _renamed(entity: Entity, read: WordReader, database: str, before: Before, *, fold: bool) -> Definition | None:
+def _renamed(entity: Entity, statement: Statement, before: Before, *, fold: bool) -> Definition | None:
     """Follow the pairs of RENAME TABLE from the left to the right."""
-    read.accept_any("TABLE", "TABLES")
-    read.accept("IF", "EXISTS")
+    means = meaning(statement.text, statement.database, statement.quotings[0])
     now: dict[Entity, Definition | None] = {}
-    another = True
-    while another:
-        old = read.table(database)
-        if read.accept("WAIT"):
-            read.take()
-        read.accept("NOWAIT")
-        if not read.accept("TO"):
-            raise CannotFollow("TO is missing")
-        new = read.table(database)
-        if fold:
-            old, new = ((one[0].lower(), one[1].lower()) for one in (old, new))
+    for old, new in (means.folded() if fold else means).renamed:
         moved = now[old] if old in now else before(old)
         now[old] = None
         now[new] = None if moved is None else _named(moved, new)
         if new == entity and moved is None:
             raise CannotFollow(f"the definition of {'.'.join(old)} before it is not known")
-        another = read.accept(",")
     return now[entity] if entity in now else before(entity)
 
 
@@ -151,9 +140,7 @@ def _index(entity: Entity, verb: str, read: WordReader, statement: Statement, be
 def _altered(entity: Entity, read: WordReader, database: str, before: Before, rules: Rules) -> Definition | None:
     read.accept("IF", "EXISTS")
     named = read.table(database)
-    if read.accept("WAIT"):
-        read.take()
-    read.accept("NOWAIT")
+    read.wait()
     draft = Draft.of(_known(named, before))
     name = (draft.database, draft.table)
     Alter(draft, rules).apply(read.rest())

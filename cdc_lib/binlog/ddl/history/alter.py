@@ -7,6 +7,8 @@ of the statement, wherever it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cdc_lib.binlog.ddl.history.charsets import accept_charset, longest
 from cdc_lib.binlog.ddl.history.column import NewColumn, Rules, new_column
 from cdc_lib.binlog.ddl.history.draft import Draft
@@ -56,7 +58,7 @@ class Alter:
         self._key_names: list[tuple[str, str]] = []
         self._converted = ""
 
-    def apply(self, words: list[Word]) -> None:
+    def apply(self, words: Sequence[Word]) -> None:
         """Apply what is after the table's name.
 
         Raises:
@@ -142,7 +144,7 @@ class Alter:
         else:
             clause.accept("COLUMN")
             if_there = clause.accept("IF", "EXISTS")
-            name = clause.name()
+            name = clause.column()
             if not if_there or self._draft.has(name):
                 self._drops.append(name)
 
@@ -151,7 +153,7 @@ class Alter:
         if_there = clause.accept("IF", "EXISTS")
         words = clause.rest()
         read = WordReader(words)
-        old = read.name()
+        old = read.column()
         new = new_column(read if key == "CHANGE" else WordReader(words), self._draft.charset, self._rules)
         if not if_there or self._draft.has(old):
             self._changes.append((old, new))
@@ -163,7 +165,7 @@ class Alter:
             return
         clause.accept("COLUMN")
         clause.accept("IF", "EXISTS")
-        clause.name()
+        clause.column()
         if clause.key() not in ("SET", "DROP"):
             raise CannotFollow("the clause ALTER is not known here")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cdc_lib.binlog.ddl.history.charsets import accept_charset
@@ -63,7 +64,7 @@ def new_column(read: WordReader, charset: str, rules: Rules) -> NewColumn:
     Raises:
         CannotFollow: something in it is not known.
     """
-    name = read.name()
+    name = read.column()
     kind = spelled(read, mariadb=rules.mariadb, sql_mode=rules.sql_mode)
     attributes = ColumnReader(kind, charset)
     while read.more:
@@ -88,7 +89,7 @@ class ColumnReader:
 
     def __init__(self, kind: Spelled, charset: str) -> None:
         """Begin after the type."""
-        self.default: list[Word] = []
+        self.default: Sequence[Word] = ()
         self.computed = False
         self.expression = False
         self.nullable = False  # because it says so

@@ -56,7 +56,7 @@ def _key(read: WordReader, name: str, taken: Sequence[Key], stops: tuple[str, ..
     return key_of(name, read.inner(), taken)
 
 
-def key_of(name: str, parts: list[Word], taken: Sequence[Key]) -> Key:
+def key_of(name: str, parts: Sequence[Word], taken: Sequence[Key]) -> Key:
     """Return a key by the words between its parentheses."""
     columns: list[str] = []
     whole = True

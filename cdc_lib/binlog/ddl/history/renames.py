@@ -26,7 +26,7 @@ def renames(statement: Statement) -> Names:
         elif clause.accept("CHANGE"):
             clause.accept("COLUMN")
             _refuse_if(clause)
-            found.append((clause.name(), clause.name()))
+            found.append((clause.column(), clause.column()))
     return tuple((old, new) for old, new in found if old.lower() != new.lower())
 
 

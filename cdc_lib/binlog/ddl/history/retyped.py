@@ -59,9 +59,9 @@ def _changed(statement: Statement) -> Iterator[tuple[str, WordReader]]:
         if key := clause.accept_any("MODIFY", "CHANGE"):
             clause.accept("COLUMN")
             clause.accept("IF", "EXISTS")
-            name = clause.name()
+            name = clause.column()
             if key == "CHANGE":
-                clause.name()
+                clause.column()
             yield name, clause
 
 

@@ -1,9 +1,8 @@
-"""Reads the words of a DDL statement, from the left to the right.
-
-:mod:`cdc_lib.binlog.ddl.ddl` names the tables of any statement; here every word counts, and what is not understood is refused.
-"""
+"""Reads the words of a DDL statement, from the left to the right; what is not understood is refused."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from cdc_lib.binlog.ddl.statement import NO_BACKSLASH_ESCAPES, ORACLE, Statement
 from cdc_lib.model import lexer
@@ -19,7 +18,7 @@ class CannotFollow(Exception):
     """What a statement does to a definition is not certain; the text says why."""
 
 
-def words(statement: Statement) -> list[Word]:
+def words(statement: Statement) -> Sequence[Word]:
     """Return the words of a statement.
 
     Raises:
@@ -32,7 +31,7 @@ def words(statement: Statement) -> list[Word]:
     quoting, *others = statement.quotings
     if others:
         raise CannotFollow("it was given in an SQL mode that is not known")
-    found = list(lexer.all_words(statement.text, quoting))
+    found = lexer.all_words(statement.text, quoting)
     for token in lexer.tokens(statement.text, quoting) if "/*" in statement.text else ():
         if int((token["version"] or "0")[:_DIGITS]) >= _NEWEST:
             raise CannotFollow("it has a comment that only some versions execute")
@@ -50,7 +49,7 @@ class WordReader:
         found: the words.
     """
 
-    def __init__(self, found: list[Word]) -> None:
+    def __init__(self, found: Sequence[Word]) -> None:
         """Start before the first word."""
         self._words = found
         self._at = 0
@@ -91,14 +90,40 @@ class WordReader:
     def name(self) -> str:
         """Return the next word as a name."""
         word = self.take()
-        if word.kind not in ("name", "word", "number"):
+        if word.kind not in ("name", "word"):
             raise CannotFollow(f"a name is expected at {word.text!r}")
         return word.text
 
     def table(self, database: str) -> tuple[str, str]:
         """Return the next words as the name of a table."""
-        first = self.name()
-        return (first, self.name()) if self.accept(".") else (database, first)
+        *given, name = self._parts(2)
+        if self.key() == ".":
+            raise CannotFollow(f"a point is not expected after {name!r}")
+        return (given[0] if given else database), name
+
+    def column(self) -> str:
+        """Return the next words as the name of a column, before which MariaDB takes that of its table."""
+        return self._parts(3)[-1]
+
+    def _parts(self, most: int) -> list[str]:
+        """Return names with points between them; MariaDB takes a point before a name without others."""
+        alone = self.accept(".")
+        found = [self.name()]
+        while not alone and len(found) < most and self.accept("."):
+            found.append(self.name())
+        return found
+
+    def wait(self) -> None:
+        """Step over MariaDB's WAIT and NOWAIT."""
+        if self.accept("WAIT"):
+            self.take()
+        self.accept("NOWAIT")
+
+    def end(self) -> None:
+        """Raise CannotFollow if something is left."""
+        self.accept(";")
+        if self.more:
+            raise CannotFollow(f"the word {self.take().text!r} is not expected here")
 
     def string(self) -> str:
         """Return the next word as a string."""
@@ -114,7 +139,7 @@ class WordReader:
             raise CannotFollow(f"a number is expected at {word.text!r}")
         return int(word.text)
 
-    def inner(self) -> list[Word]:
+    def inner(self) -> Sequence[Word]:
         """Step over a pair of parentheses and return what is between them."""
         if not self.accept("("):
             raise CannotFollow("a parenthesis is missing")
@@ -124,17 +149,17 @@ class WordReader:
             depth += (key == "(") - (key == ")")
         return self._words[begin : self._at - 1]
 
-    def left(self) -> list[Word]:
+    def left(self) -> Sequence[Word]:
         """Return the remaining words without moving."""
         return self._words[self._at :]
 
-    def rest(self) -> list[Word]:
+    def rest(self) -> Sequence[Word]:
         """Return the remaining words and move to the end."""
         begin, self._at = self._at, len(self._words)
         return self._words[begin:]
 
 
-def parted(found: list[Word]) -> list[list[Word]]:
+def parted(found: Sequence[Word]) -> list[list[Word]]:
     """Split words at top-level commas."""
     parts: list[list[Word]] = [[]]
     depth = 0
@@ -153,7 +178,5 @@ def clauses(read: WordReader) -> list[WordReader]:
         read.take()
     read.accept("IF", "EXISTS")
     read.table("")
-    if read.accept("WAIT"):
-        read.take()
-    read.accept("NOWAIT")
+    read.wait()
     return [WordReader(part) for part in parted(read.rest()) if part]
