@@ -23,6 +23,7 @@ from cdc_lib.errors import BatchNotDurable, ConfigError, CursorMoved, DecodeErro
 from cdc_lib.merge.answers import answer_question, find_question
 from cdc_lib.merge.held import held_too_long
 from cdc_lib.merge.planner import Merging, plan_of
+from cdc_lib.model.cascades import Cascades
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.figures import SourceFigures
 from cdc_lib.model.finding import Finding
@@ -38,7 +39,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.waiting import is_waiting
 from cdc_lib.model.window import DrainUnit, SnapshotTask, Window
 from cdc_lib.mysql.connection import connect
-from cdc_lib.mysql.foreign_keys import cascades_of
+from cdc_lib.mysql.foreign_keys import cascades_of, logs_cascades
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.planned_server import refuse_unlogged
 from cdc_lib.mysql.preflight import judge
@@ -158,7 +159,7 @@ class Pipeline:
             CursorMoved: another process planned at the same time.
         """
         asked = _now()
-        facts, tables, charsets, defined = self._look()
+        facts, tables, charsets, defined, cascades = self._look()
         refuse_lost(self.store, self.cursors, self.config.source)
         cursor = self.cursors.load(self.config.source, DRAIN)
         if cursor is None:
@@ -188,9 +189,10 @@ class Pipeline:
             limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
             windows = plan_windows(planned, facts.files, bounded(planned, _binlog_end(facts)), limits)
             planned = starter.with_file_times(planned.with_windows(windows), {w.stop.file for w in windows})
+        # Before the windows, which are read with these foreign keys.
+        self._note_tables(facts, tables, defined, cascades, unfinished)
         if planned != cursor:
             cursor = self.cursors.swap(cursor, planned)
-        self._note_tables(facts, histories, defined, unfinished)
         log_progress(cursor)
         return [*cursor.snapshot_units, *cursor.in_flight]
 
@@ -207,7 +209,7 @@ class Pipeline:
             return cursor, ()
         jumped = bool(cursor.moves) and cursor.moves[-1].kind not in ("start", "ack")
         new = histories.register(tables, cursor.position, cursor_jumped=jumped)
-        changed = [one for one in defined.changed(tables) if one not in new]
+        changed = [one for one in defined.to_compare(tables) if one not in new]
         if not changed or cursor.in_flight:  # what windows in flight change is not in the history yet
             return cursor, changed
         compared = histories.compare(changed, cursor.position)
@@ -216,15 +218,22 @@ class Pipeline:
         lake = self.cursors.load(self.config.source, LAKE)
         names = [TableName(*one) for one in compared.unseen]
         request = ResnapshotRequest(UNSEEN, _now(), by)
-        return self._quarantine.with_new_snapshots(cursor, lake, names, request), compared.undecided
+        requested = self._quarantine.with_new_snapshots(cursor, lake, names, request)
+        return requested, [*compared.unseen, *compared.undecided]  # the request counts when the cursor has moved
 
     def _note_tables(
-        self, facts: ServerFacts, histories: Histories, defined: DefinedTables, unfinished: Collection[tuple[str, str]]
+        self,
+        facts: ServerFacts,
+        tables: list[tuple[str, str]],
+        defined: DefinedTables,
+        cascades: Cascades,
+        unfinished: Collection[tuple[str, str]],
     ) -> None:
-        """Store which tables the next plan need not look at."""
-        looked_at = defined.looked_at(unfinished)
-        seen = TablesObservation(self.config.source, facts.identity, looked_at, compared=histories.needed)
-        if seen != defined.last and (looked_at or defined.last is not None):
+        """Store which tables the next plan need not look at, and their foreign keys for the windows."""
+        looked_at = defined.looked_at([*tables, *cascades.parents()], [*unfinished, *cascades.unseen])
+        compared = not facts.names_columns
+        seen = TablesObservation(self.config.source, facts.identity, looked_at, compared, cascades)
+        if seen != defined.last and (compared or not cascades.logged):
             note_tables(self.store, seen)
 
     def _with_snapshots_again(self, cursor: Cursor, by: str) -> Cursor:
@@ -243,8 +252,11 @@ class Pipeline:
         if facts.identity.is_same_server(lake.identity):
             note_complete(self.store, self.config.source, asked, facts.clock)
 
-    def _look(self) -> tuple[ServerFacts, list[tuple[str, str]], dict[int, str], DefinedTables]:
-        """Return the server's facts, its captured tables, the character set of each collation number, and what was defined again.
+    def _look(self) -> tuple[ServerFacts, list[tuple[str, str]], dict[int, str], DefinedTables, Cascades]:
+        """Return what a plan asks of the server.
+
+        It is the server's facts, its captured tables, the character set of each collation number, which tables were defined again,
+        and the foreign keys.
 
         The tables are listed first: a table that is created later has all of its rows after the end of the binlog.
         """
@@ -260,7 +272,9 @@ class Pipeline:
             facts = read_facts(connection, self.config.server)
             charsets = read_charsets(connection)
             defined = self._defined(reader, facts, tables)
-            for one in cascade_findings(self.config, cascades_of(connection, facts, tables)):
+            known = defined.last.cascades if defined.last is not None and not defined.last.cascades.logged else None
+            cascades = cascades_of(connection, facts, tables, known, defined.unchanged)
+            for one in cascade_findings(self.config, cascades):
                 log.warning("%s: %s. %s", self.config.source, one.what, one.hint)
         finally:
             connection.close()
@@ -272,17 +286,17 @@ class Pipeline:
                 hint=" ".join(finding.hint for finding in errors),
                 source=self.config.source,
             )
-        return facts, tables, charsets, defined
+        return facts, tables, charsets, defined, cascades
 
     def _defined(self, reader: InformationSchema, facts: ServerFacts, tables: list[tuple[str, str]]) -> DefinedTables:
         """Return which captured tables were defined again; asked after the end of the binlog, and before the definitions."""
-        if facts.names_columns:
+        if facts.names_columns and logs_cascades(facts):
             return DefinedTables(None, {}, facts.clock)
         last = last_tables(self.store, self.config.source)
-        known = last is not None and last.compared and last.identity.is_same_server(facts.identity)
-        captured = {TableName(*one) for one in tables}
-        times = {name: at for name, at in reader.defined(one.database for one in captured).items() if name in captured}
-        return DefinedTables(last if known else None, times, facts.clock)
+        if last is not None and not last.identity.is_same_server(facts.identity):
+            last = None
+        databases = {database for database, _ in tables} | (last.cascades.databases() if last is not None else set())
+        return DefinedTables(last, reader.defined(databases), facts.clock)
 
     def _begin_lake(self, drain: Cursor) -> None:
         """Create the lake cursor; it begins with the first batch, or at the drain cursor."""

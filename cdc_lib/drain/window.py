@@ -32,6 +32,7 @@ from cdc_lib.schema_history.versions import Histories
 from cdc_lib.store import layout
 from cdc_lib.store.manifests import find_manifest, publish_manifest
 from cdc_lib.store.objects.layered import LayeredStore
+from cdc_lib.store.observations import last_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +109,15 @@ class Drainer:
         return result_of(window.id, [manifest], time.monotonic() - began, written=1)
 
     def _cascades(self, connection: Session, facts: ServerFacts) -> Cascades:
-        """Return the foreign keys that change captured tables unseen by the binlog; none with ``cascades: ignore``."""
+        """Return the foreign keys that change captured tables unseen by the binlog; none with ``cascades: ignore``.
+
+        The plan read them after the end of the window that it planned.
+        """
         if self.config.cascades == "ignore" or logs_cascades(facts):
             return Cascades()
+        seen = last_tables(self.store, self.config.source)
+        if seen is not None and not seen.cascades.logged and seen.identity.is_same_server(facts.identity):
+            return seen.cascades
         return cascades_of(connection, facts, self.config.tables.select(InformationSchema(connection).tables()))
 
 

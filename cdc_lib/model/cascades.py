@@ -53,6 +53,10 @@ class Cascades:
         """Return the parent tables, whose changes may cascade."""
         return frozenset() if self.logged else frozenset(key.parent for key in self.keys)
 
+    def databases(self) -> frozenset[str]:
+        """Return the databases of the tables that foreign keys refer to."""
+        return frozenset(key.parent[0] for key in self.keys)
+
     def columns_of(self, parent: TableName) -> frozenset[str]:
         """Return the columns of a parent, in lower case, whose updates cascade."""
         keys = (key for key in self.keys if key.parent == parent and key.on_update)

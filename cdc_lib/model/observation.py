@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from cdc_lib.model.cascades import Cascades
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 
@@ -71,12 +72,14 @@ class TablesObservation:
         identity: of the server.
         defined: when each table was last defined, as the server says; by the text of its :class:`TableName`.
         compared: whether the definitions were compared with the schema history.
+        cascades: the foreign keys of the captured tables and of those that they refer to.
     """
 
     source: str
     identity: ServerIdentity
     defined: Mapping[str, datetime]
     compared: bool
+    cascades: Cascades = field(default_factory=Cascades)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ captured tables, of the tables that they refer to, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator
 
 import pymysql
 
@@ -29,13 +30,21 @@ def logs_cascades(facts: ServerFacts) -> bool:
     return facts.identity.flavor == "mysql" and facts.version[:2] >= _LOGS_CASCADES and not native
 
 
-def cascades_of(connection: Session, facts: ServerFacts, captured: Iterable[TableName]) -> Cascades:
+def cascades_of(
+    connection: Session,
+    facts: ServerFacts,
+    captured: Iterable[TableName],
+    known: Cascades | None = None,
+    unchanged: Container[TableName] = (),
+) -> Cascades:
     """Return the foreign keys that change rows of captured tables, through any number of levels, unseen by the binlog.
 
     Args:
         connection: its SQL mode is changed.
         facts: of the server.
         captured: the captured tables.
+        known: what was returned before.
+        unchanged: tables whose keys are among the known ones, because they were not defined again since.
 
     Raises:
         SourceUnavailable: the connection broke.
@@ -43,6 +52,9 @@ def cascades_of(connection: Session, facts: ServerFacts, captured: Iterable[Tabl
     """
     if logs_cascades(facts):
         return Cascades()
+    keys_of: dict[TableName, list[ForeignKey]] = defaultdict(list)
+    for key in known.keys if known is not None else ():
+        keys_of[key.child].append(key)
     try:
         rows_of(connection, "SET SESSION sql_mode = '', sql_quote_show_create = 1")
     except pymysql.MySQLError as error:
@@ -56,25 +68,24 @@ def cascades_of(connection: Session, facts: ServerFacts, captured: Iterable[Tabl
         if table in seen:
             continue
         seen.add(table)
-        text = _definition(connection, table)
-        if text is None:
+        found = keys_of.get(table, []) if known is not None and table in unchanged else _keys_of(connection, table)
+        if found is None:
             unseen.append(table)
             continue
-        found = list(keys_in(text, table))
         keys += found
         pending += (key.parent for key in found)
     return Cascades(logged=False, keys=tuple(sorted(keys, key=repr)), unseen=tuple(sorted(unseen)))
 
 
-def _definition(connection: Session, table: TableName) -> str | None:
-    """Return a table's CREATE TABLE statement; None if the server does not show it."""
+def _keys_of(connection: Session, table: TableName) -> list[ForeignKey] | None:
+    """Return the foreign keys of a table that change its rows; None if the server does not show them."""
     try:
         ((_, text, *_),) = rows_of(connection, f"SHOW CREATE TABLE {quoted(table[0])}.{quoted(table[1])}")
     except SourceUnavailable:
         raise
     except (pymysql.MySQLError, SourceError):
         return None  # a captured table that cannot be read is reported where it is read
-    return str(text)
+    return list(keys_in(str(text), table))
 
 
 def keys_in(definition: str, table: TableName) -> Iterator[ForeignKey]:

@@ -24,23 +24,28 @@ class DefinedTables:
     defined: Mapping[TableName, datetime]
     clock: datetime
 
-    def changed(self, tables: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Return the tables that may have been defined again since."""
+    @property
+    def unchanged(self) -> frozenset[tuple[str, str]]:
+        """The tables that were not defined again since."""
         last = self.last.defined if self.last is not None else {}
-        return [
-            one
-            for one in tables
-            if self.defined.get(name := TableName(*one)) is None or self.defined[name] != last.get(name)
-        ]
+        return frozenset(name.pair for name, at in self.defined.items() if last.get(name) == at)
 
-    def looked_at(self, unfinished: Collection[tuple[str, str]]) -> Mapping[str, datetime]:
+    def to_compare(self, tables: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the tables whose definition may differ from the schema history."""
+        same = self.unchanged if self.last is not None and self.last.compared else frozenset()
+        return [one for one in tables if one not in same]
+
+    def looked_at(
+        self, tables: Iterable[tuple[str, str]], unfinished: Collection[tuple[str, str]]
+    ) -> Mapping[str, datetime]:
         """Return what counts as looked at from now on.
 
         A table may be defined again within the second that its time names; then the time alone does not show it.
 
         Args:
-            unfinished: tables that must be looked at once more.
+            tables: that were looked at.
+            unfinished: those of them that must be looked at once more.
         """
-        again = {TableName(*one) for one in unfinished}
         second = self.clock.replace(microsecond=0)
-        return {str(name): at for name, at in self.defined.items() if at < second and name not in again}
+        names = {TableName(*one) for one in tables} - {TableName(*one) for one in unfinished}
+        return {str(name): at for name, at in self.defined.items() if at < second and name in names}

@@ -95,32 +95,3 @@ BACK = {
     UNSEEN["columns change places"]: "ALTER TABLE a MODIFY y INT NOT NULL AFTER x",
     UNSEEN["labels change places"]: "ALTER TABLE a MODIFY e ENUM('new', 'old') NOT NULL",
 }
-
-
-def test_plans_look_at_tables_that_were_defined_again_and_at_no_others(capture):
-    """One query finds them: twenty tables more cost no statement more."""
-    for number in range(20):
-        capture.execute(f"CREATE TABLE t{number} (id INT PRIMARY KEY)")
-    capture.execute("DO SLEEP(1.1)")
-    drained(capture)
-    few = statements_of(capture, lambda: drained(capture))
-    unseen(capture, "ALTER TABLE t0 ADD COLUMN v INT")
-    one = statements_of(capture, lambda: drained(capture))
-    assert [text for text in few if "`t1`" in text or "'t1'" in text] == []
-    assert [text for text in one if "`t0`" in text or "'t0'" in text]
-    assert [text for text in one if "`t1`" in text or "'t1'" in text] == []
-
-
-def statements_of(capture, action):
-    """Return the texts of the statements that the server gets while an action runs."""
-    server = capture.server
-    server.execute("SET GLOBAL log_output = 'TABLE'")
-    server.execute("TRUNCATE TABLE mysql.general_log")
-    server.execute("SET GLOBAL general_log = 1")
-    try:
-        action()
-    finally:
-        server.execute("SET GLOBAL general_log = 0")
-    rows = server.execute("SELECT argument FROM mysql.general_log WHERE command_type = 'Query'")
-    texts = [text.decode() if isinstance(text, bytes) else text for (text,) in rows]
-    return [text for text in texts if not text.startswith("SHOW CREATE TABLE")]  # for foreign keys
