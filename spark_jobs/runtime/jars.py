@@ -9,7 +9,6 @@ already holds the jars under Maven's file names, for machines that fetch nothing
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import os
@@ -21,8 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.store.objects.file_lock import locked
 
 LOCK_FILE = Path(__file__).with_name("jars.lock")
+_PATIENCE = 1800.0
+"""Seconds to wait for another process that fetches."""
 
 # The command line of Ivy knows no classifiers. An artifact named here is a jar, also if its module declares another type, such as bundle.
 _WANTED = """\
@@ -162,7 +164,10 @@ def _check(jar: Jar, path: Path) -> None:
 
 @contextmanager
 def one_at_a_time(lock: Path) -> Iterator[None]:
-    """Hold a file lock, so that two processes do not fetch the same thing at once."""
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    """Hold a file lock, so that two processes do not fetch the same thing at once.
+
+    Raises:
+        StoreUnavailable: another process holds it for half an hour.
+    """
+    with locked(lock, _PATIENCE):
         yield

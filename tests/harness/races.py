@@ -46,6 +46,12 @@ def write_and_wait(root, ready):
         signal.pause()
 
 
+def lock_and_stop(root):
+    """Stop as SIGSTOP does while the lock of ``shop/small`` is held."""
+    with LocalStore(root)._locked("shop/small"):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def swap_local(root: Path, number: int) -> bool:
     return swaps(ObjectCursorStore(LocalStore(root)), number)
 

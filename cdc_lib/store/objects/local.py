@@ -8,7 +8,6 @@ need no lock.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import io
 import os
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
 from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
+from cdc_lib.store.objects.file_lock import locked
 from cdc_lib.store.objects.keys import check_key, check_prefix
 from cdc_lib.store.objects.probe import refuse_broken_conditions
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _HIDDEN = "."
 _TEMPORARY = ".tmp-"
 _WRITE_BUFFER = 1 << 20
+_PATIENCE = 60.0
+"""Seconds to wait for another writer, which holds its lock for milliseconds unless it was stopped."""
 _TRY_AGAIN = {errno.EIO, errno.EAGAIN, errno.EBUSY, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.ENOLCK}
 
 
@@ -38,15 +40,17 @@ class LocalStore:
 
     Args:
         root: the folder.
+        patience: seconds to wait for another writer of a key.
 
     Raises:
         ConfigError: the folder is given by a relative path.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, patience: float = _PATIENCE) -> None:
         if not root.is_absolute():
             raise ConfigError(f"{root} is not an absolute path", hint="Write it as file:///var/lib/cdc.")
         self.root = root
+        self._patience = patience
 
     def __repr__(self) -> str:
         """Text for messages."""
@@ -196,8 +200,9 @@ class LocalStore:
     def _locked(self, key: str) -> Iterator[None]:
         """Hold the lock of a key's writers; all keys share 256 lock files, so that their number is bounded."""
         path = self.root / ".locks" / hashlib.sha256(key.encode()).hexdigest()[:2]
-        with _opened_lock(path) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed, and when the process dies
+        if not path.parent.is_dir():
+            _make_folder(path.parent)
+        with locked(path, self._patience):
             yield
 
 
@@ -227,15 +232,6 @@ def _open_beside(path: Path, key: str, attempts: int = 100) -> _File:
         return _open_beside(path, key, attempts - 1)
     file.key = key
     return file
-
-
-def _opened_lock(path: Path) -> io.FileIO:
-    """Open a lock file; creates it, and its folder if it is the first one."""
-    try:
-        return io.FileIO(path, "ab")
-    except FileNotFoundError:
-        _make_folder(path.parent)
-        return io.FileIO(path, "ab")
 
 
 def _make_folder(folder: Path) -> None:
