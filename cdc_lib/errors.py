@@ -291,6 +291,13 @@ class StoreUnavailable(StoreError):
     retryable = True
 
 
+class WrongClock(StoreError):
+    """The clock of this machine differs from the store's, or is before the last commit of a lake table."""
+
+    code = "wrong_clock"
+    retryable = True
+
+
 class CorruptBatch(StoreError):
     """A file of a batch is missing, or does not match its manifest."""
 

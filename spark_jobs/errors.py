@@ -8,12 +8,26 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from cdc_lib.errors import CdcError, ConfigError, CorruptBatch, MergeConflict, MergeError, StoreUnavailable
+from cdc_lib.errors import CdcError, ConfigError, CorruptBatch, MergeConflict, MergeError, StoreUnavailable, WrongClock
+
+VALIDATIONS = (
+    "Found conflicting files",
+    "Found conflicting deleted files",
+    "Found new conflicting delete files",
+    "Found concurrently added DV",
+    "Cannot commit, found new delete",
+    "Cannot commit, found new position delete",
+    "Cannot commit, missing data files",
+    "Cannot determine history between starting snapshot",
+    "Missing required files to delete",
+    "is not an ancestor of",
+)
+"""Texts of Iceberg's ValidationException about another commit. With another text, a retry would meet the same error."""
 
 CONFLICTS = (
     "CommitFailedException",
     "CommitStateUnknownException",
-    "ValidationException",
+    *VALIDATIONS,
     "AlreadyExistsException",
     "TABLE_OR_VIEW_ALREADY_EXISTS",
     "SQLITE_CONSTRAINT",
@@ -23,6 +37,9 @@ CONFLICTS = (
     "Error while running command to get file permissions",
 )
 """Names and words of a commit that conflicts with another one, or of a file that another job removed while it was listed."""
+
+LATE = ("Invalid update timestamp",)
+"""Words of a commit that is a minute older than the one before, by the clock of this machine."""
 
 NO_KEYS = (
     "Unable to load credentials",
@@ -53,7 +70,12 @@ UNAVAILABLE = (
 )
 """Names and words of a storage or catalog that does not answer."""
 
-MISSING = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FileNotFoundException", "is not a Parquet file")
+MISSING = (
+    "FAILED_READ_FILE",
+    "PATH_NOT_FOUND",
+    "FileNotFoundException",
+    "is not a Parquet file",
+)
 """Names and words of a data file that cannot be read."""
 
 NO_TABLE = ("NoSuchTableException", "TABLE_OR_VIEW_NOT_FOUND", "NoSuchNamespaceException", "SCHEMA_NOT_FOUND")
@@ -77,6 +99,13 @@ def fault_of(error: Exception, action: str, table: str) -> CdcError:
     if any(word in text for word in CONFLICTS):
         hint = "Nothing was changed; the merge can be run again."
         return MergeConflict(f"could not {action}: another commit came first: {_short(text)}", hint=hint, table=table)
+    if any(word in text for word in LATE):
+        hint = "Set this machine's clock, or wait until the time of the last commit is over."
+        return WrongClock(
+            f"could not {action}: this machine's clock is before the last commit: {_short(text)}",
+            hint=hint,
+            table=table,
+        )
     if (unset := _unset(text, action, table)) is not None:
         return unset
     if any(word in text for word in UNAVAILABLE):

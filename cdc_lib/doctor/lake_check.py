@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from cdc_lib.config import LakeConfig, StoreConfig
+from cdc_lib.doctor.folder_check import shared_folders
 from cdc_lib.doctor.rest_check import check_rest
 from cdc_lib.doctor.warehouse_check import check_warehouse, fault_of_folder
 from cdc_lib.model.finding import Finding
@@ -35,6 +36,7 @@ def check_lake(lake: LakeConfig, config: StoreConfig, store: ObjectStore) -> Ite
         yield check_rest(lake)
     elif uri.startswith("jdbc:sqlite:"):
         yield _sqlite(sqlite_file(uri))
+        yield from shared_folders(sqlite_file(uri), lake.catalog)
     elif uri:
         yield _listens(uri)
     warehouse = check_warehouse(lake, config, store)

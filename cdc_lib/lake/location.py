@@ -45,6 +45,11 @@ def table_location(catalog: str, warehouse: str | None, name: LakeName) -> str |
     return None
 
 
+def location_beside(location: str, token: str) -> str:
+    """Return another location for a table whose own folder is taken; no names make this folder."""
+    return f"{location}@_{token}"
+
+
 def namespace_location(catalog: str, warehouse: str | None, name: LakeName) -> str | None:
     """Return the location of a table's namespace, where other tools put tables; None if the catalog chooses it."""
     base = base_of(catalog, warehouse)

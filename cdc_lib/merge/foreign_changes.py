@@ -53,7 +53,11 @@ def fault_of(cut: TableCut, state: LakeTable | None, past: Past | None, source_u
         return None  # the source has no such table either, and a table that it creates again begins empty
     if state is None:
         return LakeFault("does not exist any more: it was dropped or renamed")
-    return _of_marker(cut, cut.fingerprint, state, source_uuid) or _of_columns(cut.fingerprint, state, past)
+    return (
+        unpublished(state)
+        or _of_marker(cut, cut.fingerprint, state, source_uuid)
+        or _of_columns(cut.fingerprint, state, past)
+    )
 
 
 def _of_marker(cut: TableCut, fingerprint: TableFingerprint, state: LakeTable, source_uuid: str) -> LakeFault | None:
@@ -80,6 +84,13 @@ def _of_columns(fingerprint: TableFingerprint, state: LakeTable, past: Past | No
     if past.fields_then is None:
         return LakeFault("has other columns than the last merge left, and no longer knows those")
     return _columns(past.fields_then, {field.id: field for field in past.fields}, state)
+
+
+def unpublished(state: LakeTable | None) -> LakeFault | None:
+    """Return the fault of a table whose newest markers no merge published."""
+    if state is None or not state.unpublished:
+        return None
+    return LakeFault(f"has a marker that does not count: {state.unpublished}")
 
 
 def other_incarnation(state: LakeTable) -> LakeFault:
@@ -112,18 +123,11 @@ def is_resnapshotted(table: str, batches: Iterable[StoredBatch], plan: MergePlan
 def foreign_commits(past: Past) -> list[LakeCommit]:
     """Return the commits of other writers that added or deleted rows, oldest first.
 
-    A rewrite changes no row. A merge's commits have its marker, except deletes of whole files: such a commit comes right
-    before a marked one of the same Spark application.
+    A rewrite changes no row, and each commit of a merge has its marker.
     """
-    foreign: list[LakeCommit] = []
-    above: LakeCommit | None = None
-    for commit in past.commits:
-        of_merge = commit.marked or (
-            above is not None and bool(commit.application) and commit.application == above.application
-        )
-        if not of_merge and commit.operation != "replace" and (commit.added or commit.deleted):
-            foreign.append(commit)
-        above = commit if of_merge else None
+    foreign = [
+        one for one in past.commits if not one.marked and one.operation != "replace" and (one.added or one.deleted)
+    ]
     return foreign[::-1]
 
 

@@ -28,7 +28,6 @@ class LakeCommit:
         snapshot_id: of the snapshot.
         operation: ``append``, ``overwrite``, ``delete`` or ``replace``.
         marked: whether it holds a marker of this or another source.
-        application: id of the Spark application that committed it; empty for other engines.
         at: commit time (UTC).
         added: rows that it added.
         deleted: rows that it deleted.
@@ -37,7 +36,6 @@ class LakeCommit:
     snapshot_id: int
     operation: str
     marked: bool
-    application: str
     at: datetime
     added: int
     deleted: int

@@ -184,6 +184,7 @@ class Marker:
         source_uuid: id of the source whose merge wrote it.
         kept_before: a statement at this point removed all rows of the source, and the lake kept its rows from before it.
         source_columns: the source's columns at ``merged_to``; empty where nothing depends on them.
+        merge_id: of the merge that wrote it; empty for those of older releases.
     """
 
     merged_to: Point | None = None
@@ -195,6 +196,7 @@ class Marker:
     source_uuid: str = ""
     kept_before: Point | None = None
     source_columns: tuple[str, ...] = ()
+    merge_id: str = ""
 
     def snapshot(self, snapshot_id: str) -> SnapshotMark | None:
         """Return the mark of a snapshot, or None before its first chunk."""
@@ -357,6 +359,8 @@ class LakeTable:
         layout: of its files.
         comments: the source's comments that were carried over, by lower-case column; that of the table under an empty name.
         computed: its columns that are computed from the others of a row, with their expressions.
+        unpublished: why the newest markers do not count; empty if they do.
+        updated: when its metadata changed last (UTC), by the clock of the machine that did it; None if unknown.
     """
 
     columns: tuple[LakeColumn, ...]
@@ -376,6 +380,8 @@ class LakeTable:
     layout: Layout = DEFAULT_LAYOUT
     comments: Mapping[str, str] = field(default_factory=dict)
     computed: Mapping[str, str] = field(default_factory=dict)
+    unpublished: str = ""
+    updated: datetime | None = None
 
     def fingerprint(self, table: TableName) -> TableFingerprint:
         """Return the fingerprint that the next merge compares."""

@@ -82,9 +82,11 @@ class TableCommit:
         supersedes: existing rows that are deleted, marked as deleted or closed.
         fills: new values in existing rows; columns that the table does not have are ignored.
         unfinished_epochs: see :func:`cdc_lib.merge.scd2.epochs.unfinished_epochs`; for tables with versions.
+        merge_id: of the merge that publishes the commit; empty if none does.
     """
 
     markers: Mapping[TableName, Marker]
     supersedes: Sequence[Superseded] = ()
     fills: Sequence[Filled] = ()
     unfinished_epochs: Sequence[int] = ()
+    merge_id: str = ""

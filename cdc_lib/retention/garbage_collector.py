@@ -7,7 +7,8 @@ collection removes them. There are no locks: a consumer that subscribes meanwhil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.position import Point
@@ -26,6 +27,7 @@ from cdc_lib.retention.policy import (
 from cdc_lib.retention.pruning import pruned_drain, pruned_lake
 from cdc_lib.retention.removal import Collection, Removal, removal
 from cdc_lib.store import layout
+from cdc_lib.store.clock import refuse_other_clock
 from cdc_lib.store.cuts import KEPT_CUTS, position_of
 from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import stored_windows
@@ -79,7 +81,10 @@ def carry_out(store: ObjectStore, planned: Collection) -> None:
 
     Raises:
         StoreError: an object cannot be removed; the next collection removes the rest.
+        WrongClock: this machine's clock and the store's differ, so that ages are unknown; nothing is removed.
     """
+    if planned.removals or planned.unfinished:
+        refuse_other_clock(store, planned.source, partial(datetime.now, UTC))
     for one in planned.removals:
         manifest = layout.manifest_in(one.folder)
         if manifest in one.keys:

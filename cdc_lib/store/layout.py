@@ -203,6 +203,11 @@ def replaced_cursor_key(cursor: Cursor) -> str:
     return f"{replaced_cursors_prefix(cursor.source, cursor.consumer)}{cursor.generation:06d}-{cursor.writer[:8] or 'nobody'}.json"
 
 
+def clock_key(source: str) -> str:
+    """Return the key of an empty object whose time shows the store's clock."""
+    return f"{_name('source', source)}/clock"
+
+
 def cuts_prefix(source: str) -> str:
     """Return the prefix of all cuts of a source."""
     return f"{_name('source', source)}/cuts/"

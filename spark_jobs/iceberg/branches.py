@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from cdc_lib.errors import MergeConflict, MergeError
@@ -22,6 +23,9 @@ PREFIX = "cdc_"
 """Prefix of the names of these branches."""
 
 MAIN = "main"
+
+STATEMENT_PROPERTY = "cdc.statement-of"
+"""Snapshot summary property of each statement of a merge: its branch. What is published does not have it."""
 
 LEASE = 24 * 3600
 """Seconds without a commit after which a branch counts as left over by a killed job. A job whose statement takes longer loses
@@ -100,7 +104,7 @@ class Branch:
         if not change.allows(before, after):
             # The frame may have been computed again from another commit's table, which is a conflict, not a wrong row.
             self.table.refresh()
-            _refuse_other(self.table, MAIN, self.parent, self.of)
+            refuse_moved_main(self.table, self)
             raise wrong_rows(self.of, f"{before} rows before a statement, {after} after it, expected {change}")
 
     def follow(self, table: Any, change: Rows) -> int | None:
@@ -114,9 +118,10 @@ class Branch:
             The number of rows that it added, negative for removed ones; None if Iceberg's summaries do not show it.
 
         Raises:
-            MergeConflict: the branch was removed, or the statement was written on another snapshot.
-            MergeError: it changed an impossible number of rows.
+            MergeConflict: the branch was removed, the statement was written on another snapshot, or another commit came first.
+            MergeError: it changed an impossible number of rows, or the table itself.
         """
+        refuse_moved_main(table, self)
         head = head_of(table, self.name)
         snapshot = table.snapshot(head) if head is not None else None
         if head is None or snapshot is None or (head != self.snapshot_id and snapshot.parentId() != self.snapshot_id):
@@ -214,8 +219,48 @@ def refuse_moved(table: Any, branch: Branch) -> None:
     Raises:
         MergeConflict: it has another snapshot.
     """
-    _refuse_other(table, MAIN, branch.parent, branch.of)
+    refuse_moved_main(table, branch)
     _refuse_other(table, branch.name, branch.snapshot_id, branch.of)
+
+
+def refuse_moved_main(table: Any, branch: Branch) -> None:
+    """Refuse to continue if ``main`` is not where the job read it: no statement of the job may change it.
+
+    If Spark wrote a statement of the job there, instead of to the branch or to files without a commit, ``main`` is set back.
+
+    Raises:
+        MergeConflict: another writer came first.
+        MergeError: the job's own statement is there.
+    """
+    head = head_of(table, MAIN)
+    if head == branch.parent:
+        return
+    newer = takewhile(lambda one: one != branch.parent, _ancestors(table, head))
+    own = [one for one in newer if table.snapshot(one).summary().get(STATEMENT_PROPERTY) == branch.name]
+    if not own:
+        _refuse_other(table, MAIN, branch.parent, branch.of)
+    is_undone = own == [head] and _undone(branch, own[0])
+    raise MergeError(
+        "Spark wrote a statement of the merge to the table itself, where readers see it, instead of to the merge's own branch: "
+        + ("it is undone" if is_undone else "its rows are still there"),
+        hint="This Spark or this Iceberg does not write as the merge needs it: use Spark 4.1 with Iceberg 1.11 or 1.12. If its rows are "
+        "still there, take a new snapshot as well: cdc snapshot {source} {table}",
+        table=branch.of,
+        snapshot=own[0],
+    )
+
+
+def _undone(branch: Branch, stray: int) -> bool:
+    """Set ``main`` back to the snapshot that the job read, if a statement of the job is still its newest commit."""
+    if branch.parent is None:
+        return False
+    change = branch.table.newTransaction()
+    if head_of(change.table(), MAIN) != stray:
+        return False
+    change.updateSchema().commit()  # so that it is not rebased on another commit, which would be lost
+    change.manageSnapshots().rollbackTo(branch.parent).commit()
+    change.commitTransaction()
+    return True
 
 
 def _refuse_other(table: Any, name: str, expected: int | None, of: str) -> None:
@@ -250,22 +295,17 @@ def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: 
     refuse_moved(change.table(), branch)
     # Iceberg does not rebase a schema change on another commit, so all checks still hold at the commit.
     change.updateSchema().commit()
-    net = None
-    if len(branch.made) == 1 and not branch.files:
-        change.manageSnapshots().fastForwardBranch(MAIN, branch.name).removeBranch(branch.name).commit()
-    else:
-        net = Net.of(table, branch.made, branch.files)
-        net.commit_to(change, branch.parent, properties, classes)
-        if branch.snapshot_id is not None:
-            change.manageSnapshots().removeBranch(branch.name).commit()
-            expire(change, table, branch.made)
+    net = Net.of(table, branch.made, branch.files)
+    net.commit_to(change, branch.parent, properties, classes)
+    if branch.snapshot_id is not None:
+        change.manageSnapshots().removeBranch(branch.name).commit()
+        expire(change, table, branch.made)
     published = change.table().currentSnapshot()
     rows = rows_of(published.summary())
     if not SAME_ROWS.allows(branch.rows, rows):
         raise wrong_rows(branch.of, f"{branch.rows} rows on the branch, {rows} in the snapshot to be published")
     change.commitTransaction()
-    if net is not None:
-        remove_files(table, net, published, classes)
+    remove_files(table, net, published, classes)
     return int(published.snapshotId())
 
 

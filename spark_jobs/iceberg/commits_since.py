@@ -39,7 +39,6 @@ def _commit(snapshot: Snapshot) -> LakeCommit:
         snapshot_id=snapshot.id,
         operation=snapshot.summary.get("operation", ""),
         marked=any(name.startswith(MARKER_PROPERTY) for name in snapshot.summary),
-        application=snapshot.summary.get("spark.app.id", ""),
         at=snapshot.at,
         added=snapshot.count("added-records"),
         deleted=max(0, snapshot.count("deleted-records") + row_deletes),

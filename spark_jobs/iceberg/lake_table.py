@@ -31,15 +31,16 @@ from cdc_lib.model.lake_table import (
 )
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP
+from cdc_lib.model.publication import publication
 from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_mode import IS_CURRENT, RESET
-from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import Replaced, Reselect
 from spark_jobs.changes.added_defaults import column_of, filled_columns, update_sql
 from spark_jobs.changes.computed import recompute_sql, written_rows
 from spark_jobs.errors import is_overtaken, said, translate_errors
 from spark_jobs.iceberg.branches import (
     PUBLISH_ATTEMPTS,
+    STATEMENT_PROPERTY,
     Branch,
     drop,
     drop_left_over,
@@ -47,6 +48,7 @@ from spark_jobs.iceberg.branches import (
     open_branch,
     publish,
     refuse_moved,
+    refuse_moved_main,
     start_branch,
     wrong_rows,
 )
@@ -78,15 +80,17 @@ PLAIN_CACHE = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
 PLAIN_CACHE_ROWS = 500_000
 """Most changes that are cached uncompressed: to compress them costs more than to read the batch, and they are read only a few times."""
 
+SUMMARY_OPTION = "snapshot-property."
+"""Prefix of options and settings of a write that add properties to the summary of its commit."""
+
 SOURCE_VIEW, LAST_VIEW, NEWER_VIEW, LEFT_VIEW = "cdc_changes", "cdc_last", "cdc_newer", "cdc_left"
-SUMMARY_SETTING = "spark.sql.iceberg.snapshot-property."
-"""Prefix of settings that add properties to the summary of every commit."""
 
 
 class IcebergTable(DefinedTable):
     """One Iceberg table and its rows; implements :class:`cdc_lib.ports.MergeTarget`."""
 
-    _marks: Mapping[str, str] = MappingProxyType({})  # properties of each snapshot
+    _marks: Mapping[str, str] = MappingProxyType({})  # properties of the published snapshot
+    _merge_id = ""
 
     def upsert(
         self, changes: Changes[DataFrame], commit: TableCommit, reselect: Reselect[DataFrame] | None = None
@@ -119,10 +123,10 @@ class IcebergTable(DefinedTable):
                 if replaced.columns is not None:
                     table = replace(table, columns=replaced.columns)
                 markers = {name: _reaching(m, replaced.reached.get(name)) for name, m in commit.markers.items()}
-                with self._marked(table, markers):
-                    replaced.last.createOrReplaceTempView(self._view(LAST_VIEW))
-                    keys = key_range(self._session, self._view(LAST_VIEW), table)
-                    self._write(table, replaced.last, keys, commit, guard=changes.guard)
+                self._mark(table, replace(commit, markers=markers))
+                replaced.last.createOrReplaceTempView(self._view(LAST_VIEW))
+                keys = key_range(self._session, self._view(LAST_VIEW), table)
+                self._write(table, replaced.last, keys, commit, guard=changes.guard)
                 return keys.rows
             finally:
                 if not few:
@@ -138,7 +142,8 @@ class IcebergTable(DefinedTable):
         files = -(-changes.at_most // ROWS_PER_FILE)
         last = self._last_change(table, changes.rows.repartitionByRange(files, *keys))
         rows = marked(last, cuts_of(commit.supersedes)) if keeps_deleted else last.where(f"{quoted(OP)} <> '{DELETE}'")
-        with self._marked(table, commit.markers), self._branch(table) as branch:
+        self._mark(table, commit)
+        with self._branch(table) as branch:
             branch.add(self._write_sorted(table, rows, keys, branch, changes.at_most), Rows(0, changes.at_most))
         return self._loaded().records or 0
 
@@ -171,8 +176,8 @@ class IcebergTable(DefinedTable):
         """Write all changes as versions; returns the number of changes."""
         name, cuts, fills = full_name(self._name), cuts_of(commit.supersedes), commit.fills
         with translate_errors("merge", self._table):
+            self._mark(table, commit)
             with (
-                self._marked(table, commit.markers),
                 spliced(self._session, table, name, changes, commit, guard=guard) as splice,
                 self._branch(table) as branch,
             ):
@@ -191,7 +196,8 @@ class IcebergTable(DefinedTable):
     def append(self, changes: DataFrame, commit: TableCommit) -> int:
         """Append every change as a row; returns their number."""
         table = self._as_read()
-        with translate_errors("append", self._table), self._marked(table, commit.markers):
+        with translate_errors("append", self._table):
+            self._mark(table, commit)
             refuse_absent(changes, self._table)
             rows = changes.persist()
             try:
@@ -366,12 +372,16 @@ class IcebergTable(DefinedTable):
         self, table: LakeTable, rows: DataFrame, order: Sequence[str], branch: Branch, most: int
     ) -> list[Any]:
         """Write rows in their Spark partitions, each sorted; returns their files."""
-        columns, options = written_rows(rows, table), {}
+        columns, options = written_rows(rows, table), {f"{SUMMARY_OPTION}{STATEMENT_PROPERTY}": branch.name}
         if table.layout.in_key_order:
             columns = columns.sortWithinPartitions(*order)
         elif most > ROWS_PER_FILE:
             options["distribution-mode"] = "range"  # else each task writes a file of each partition
-        return write_files(columns, branch.table, options, java_classes(self._session))
+        try:
+            return write_files(columns, branch.table, options, java_classes(self._session))
+        except Py4JJavaError:
+            refuse_moved_main(self._java(), branch)  # which explains an error of a write that was not staged
+            raise
 
     @contextmanager
     def _branch(self, table: LakeTable) -> Iterator[Branch]:
@@ -387,7 +397,8 @@ class IcebergTable(DefinedTable):
         drop_left_over(java)
         branch = open_branch(java, new_branch(), table.snapshot_id, self._table)
         try:
-            yield branch
+            with set_for(self._session, {f"spark.sql.iceberg.{SUMMARY_OPTION}{STATEMENT_PROPERTY}": branch.name}):
+                yield branch
             self._publish(table, branch)
         except Exception as error:
             self._abandon(branch, error)
@@ -406,9 +417,10 @@ class IcebergTable(DefinedTable):
         """Publish; retried if other metadata of the table changed at the same time, such as another job's branch."""
         java = branch.table
         for attempts_left in reversed(range(PUBLISH_ATTEMPTS)):
+            marks = {**self._marks, **publication(self._merge_id, branch.rows)}
             refuse_renamed(java, table.renames if self._followed is None else self._followed, self._table)
             try:
-                now = publish(branch, java, self._marks, java_classes(self._session))
+                now = publish(branch, java, marks, java_classes(self._session))
             except Py4JJavaError as error:
                 if not attempts_left or not is_overtaken(error):
                     raise
@@ -417,16 +429,16 @@ class IcebergTable(DefinedTable):
                 self._read = Read(now)
                 return
 
-    @contextmanager
-    def _marked(self, table: LakeTable, markers: Mapping[TableName, Marker]) -> Iterator[None]:
-        """Add the markers to every commit of the block, and repeat the markers of other source tables."""
+    def _mark(self, table: LakeTable, commit: TableCommit) -> None:
+        """Give the commit to come its markers, and those of other source tables again.
+
+        No statement of the merge gets them: only what is published is marked.
+        """
         of_tables = {
             marker_property(self._source, name, routed=self._tables[name]): marker.to_json()
-            for name, marker in markers.items()
+            for name, marker in commit.markers.items()
         }
-        self._marks = {**table.carried, **of_tables}
-        with set_for(self._session, {f"{SUMMARY_SETTING}{name}": text for name, text in self._marks.items()}):
-            yield
+        self._marks, self._merge_id = {**table.carried, **of_tables}, commit.merge_id
 
     def _view(self, name: str) -> str:
         return view_of(self._session, name)

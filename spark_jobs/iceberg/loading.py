@@ -24,6 +24,21 @@ def load_table(session: SparkSession, name: LakeName) -> Any:
     Raises:
         Py4JJavaError: Iceberg's error, such as NoSuchTableException.
     """
+    catalog, identifier = _found(session, name)
+    return catalog.loadTable(identifier)
+
+
+def file_io(session: SparkSession, name: LakeName) -> Any:
+    """Return the FileIO that a table of this name would have, Iceberg's Java object; nothing is created."""
+    catalog, identifier = _found(session, name)
+    schema = java_classes(session).named("org.apache.iceberg.Schema")(
+        java_classes(session).named("java.util.ArrayList")()
+    )
+    return catalog.buildTable(identifier, schema).createTransaction().table().io()
+
+
+def _found(session: SparkSession, name: LakeName) -> tuple[Any, Any]:
+    """Return the catalog and the identifier of a table, Iceberg's Java objects."""
     known = _FOUND.setdefault(session, {})
     if name not in known:
         classes = java_classes(session)
@@ -31,8 +46,7 @@ def load_table(session: SparkSession, name: LakeName) -> Any:
         catalog = spark_catalog(session, name.catalog).icebergCatalog()
         identifier = classes.static("org.apache.iceberg.catalog.TableIdentifier", "of")(namespace, name.name)
         known[name] = catalog, identifier
-    catalog, identifier = known[name]
-    return catalog.loadTable(identifier)
+    return known[name]
 
 
 def load_metadata(session: SparkSession, name: LakeName) -> TableMetadata:

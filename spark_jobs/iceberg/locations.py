@@ -2,29 +2,78 @@
 
 from __future__ import annotations
 
+import secrets
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from operator import itemgetter
+from typing import Any
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from cdc_lib.lake.location import namespace_location, paths_of, table_location
+from cdc_lib.lake.location import location_beside, namespace_location, paths_of, table_location
 from cdc_lib.model.lake_table import LakeName
-from spark_jobs.errors import is_missing, translate_errors
-from spark_jobs.iceberg.loading import load_table, spark_catalog, texts
+from spark_jobs.errors import is_missing, said, translate_errors
+from spark_jobs.iceberg.loading import file_io, load_table, spark_catalog, texts
+from spark_jobs.iceberg.row_delta import each
+from spark_jobs.runtime.java_classes import java_classes
 
 
 def location_of(session: SparkSession, name: LakeName) -> str | None:
     """Return the location of a new table; None if the catalog chooses it.
 
+    A folder that holds a table's metadata is left alone: another catalog may have that table, or its files are all that is left of it.
+
     Raises:
         ConfigError: the catalog chooses, and a name is not safe as a folder.
     """
-    return table_location(*_catalog(session, name), name)
+    location = table_location(*_catalog(session, name), name)
+    if location is None or not metadata_files(session, file_io(session, name), location):
+        return location
+    return location_beside(location, secrets.token_hex(4))
+
+
+def metadata_files(session: SparkSession, io: Any, location: str) -> list[str]:
+    """Return the metadata files in the folder of a table; none if the FileIO cannot list.
+
+    Args:
+        session: a Spark session.
+        io: Iceberg's Java object.
+        location: of the table.
+    """
+    gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - pyspark has no public way to it
+    if not is_instance_of(gateway, io, "org.apache.iceberg.io.SupportsPrefixOperations"):
+        return []
+    try:
+        paths = [str(one.location()) for one in each(io.listPrefix(f"{location.rstrip('/')}/metadata/"))]
+    except Py4JJavaError as error:
+        if "FileNotFoundException" not in said(error):
+            raise
+        return []
+    return [path for path in paths if path.endswith(".metadata.json")]
+
+
+def other_table_in(session: SparkSession, name: LakeName) -> str:
+    """Return the UUID of another table whose metadata lies in the folder of a table, or the file's name; empty if there is none."""
+    java = load_table(session, name)
+    current = java.operations().current()
+    known = {str(current.metadataFileLocation()), *(str(one.file()) for one in each(current.previousFiles()))}
+    names = {path.rpartition("/")[2] for path in known}
+    read = java_classes(session).static("org.apache.iceberg.TableMetadataParser", "read")
+    for file in metadata_files(session, java.io(), str(java.location())):
+        if file.rpartition("/")[2] in names:
+            continue
+        try:
+            uuid = str(read(java.io(), file).uuid())
+        except Py4JJavaError:  # of a newer format, say: it is not this table's
+            return file
+        if uuid != current.uuid():
+            return uuid
+    return ""
 
 
 def namespace_location_of(session: SparkSession, name: LakeName) -> str | None:

@@ -26,13 +26,15 @@ from cdc_lib.model.lake_upkeep import Maintained
 from cdc_lib.model.layout import LAYOUT_PROPERTY, Layout
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.table_mode import IS_CURRENT
+from cdc_lib.store.clock import refuse_later_commit
 from spark_jobs.errors import is_missing, lacks_metadata, translate_errors
 from spark_jobs.iceberg.branches import drop_left_over
 from spark_jobs.iceberg.ddl import set_sql
 from spark_jobs.iceberg.layout_change import change_sql
-from spark_jobs.iceberg.loading import load_metadata, load_table
-from spark_jobs.iceberg.locations import TableLocations, existing_location
+from spark_jobs.iceberg.loading import load_metadata, load_table, metadata_of
+from spark_jobs.iceberg.locations import TableLocations, existing_location, other_table_in
 from spark_jobs.iceberg.statistics import countable, has_statistics, size_of
+from spark_jobs.runtime.session import java_now
 from spark_jobs.sql import full_name, text_literal
 
 
@@ -81,8 +83,10 @@ class Upkeep:
                 raise
 
     def _run(self, named: Collection[int], now: datetime) -> Maintained:
+        java = self._java()
+        refuse_later_commit(metadata_of(self._session, java).updated, java_now(self._session), str(self._name))
         with self._unless_overtaken():
-            drop_left_over(self._java())
+            drop_left_over(java)
             files = self._session.table(f"{full_name(self._name)}.data_files").count()
             change = self._begin_change()
             rewritten = self.rewrite(change)
@@ -90,7 +94,7 @@ class Upkeep:
                 self._session.sql(set_sql(self._name, {LAYOUT_PROPERTY: change.to.to_json()}))
             counted = self._count()
             expired = self._expire(named, now - self._settings.keep_snapshots_for)
-            in_the_way = self._locations.in_the_way(existing_location(self._session, self._name)) or ""
+            in_the_way = self._locations.in_the_way(existing_location(self._session, self._name)) or self._other_table()
             orphans = 0 if in_the_way else self._remove_orphans(now - self._settings.keep_orphans_for)
         return Maintained(
             str(self._name),
@@ -207,6 +211,11 @@ class Upkeep:
             listed = ", ".join(f"{one}L" for one in ids)
             self._call("expire_snapshots", f"older_than => TIMESTAMP '1970-01-02', snapshot_ids => array({listed})")
         return len(ids)
+
+    def _other_table(self) -> str:
+        """Return why no orphan file may be removed: another catalog has a table in the same folder."""
+        other = other_table_in(self._session, self._name)
+        return f"its folder also holds the metadata of another table ({other})" if other else ""
 
     def _remove_orphans(self, before: datetime) -> int:
         """Remove files below the table's folder that no snapshot references, such as files of killed merges.

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from cdc_lib.errors import MergeError
 from cdc_lib.model.lake_table import MARKER_PROPERTY, Marker, marker_property
+from cdc_lib.model.publication import PUBLISHED_PROPERTY, why_unpublished
 from cdc_lib.model.table_name import TableName
+from spark_jobs.iceberg.row_delta import rows_of
 from spark_jobs.iceberg.table_metadata import TableMetadata
 
 Owner = tuple[str | None, str | None]
@@ -15,10 +17,10 @@ Owner = tuple[str | None, str | None]
 
 def markers_of(
     table: TableMetadata, source: str, tables: Mapping[TableName, bool], owner: Owner
-) -> tuple[dict[TableName, Marker], dict[str, str], dict[str, int]]:
+) -> tuple[dict[TableName, Marker], dict[str, str], dict[str, int], str]:
     """Return the newest marker of each source table, other tables' markers as text, and the commits' sequence numbers.
 
-    Compaction and other maintenance commits have no markers, so snapshots are searched backwards.
+    The last value says why newer markers do not count; empty without such. Compaction and other maintenance commits have no markers, so snapshots are searched backwards.
 
     Args:
         table: the lake table's metadata.
@@ -32,7 +34,11 @@ def markers_of(
     texts: dict[str, str] = {}
     sequences: dict[str, int] = {}
     carried: dict[str, str] | None = None
-    for marks, sequence in _marked(table, next(iter(tables))):
+    unpublished = ""
+    for marks, sequence, why in _marked(table, next(iter(tables))):
+        if why:
+            unpublished = unpublished or why
+            continue
         properties = {name: _names(source, name, routed, owner) for name, routed in tables.items()}
         for name in tables.keys() - texts.keys():
             if text := next((marks[key] for key in properties[name] if key in marks), None):
@@ -44,7 +50,7 @@ def markers_of(
             # Each commit repeats other tables' markers, so without any there is no other writer further back.
             break
     markers = {name: Marker.from_json(texts[name], name) if name in texts else Marker() for name in tables}
-    return markers, carried or {}, sequences
+    return markers, carried or {}, sequences, unpublished
 
 
 def _names(source: str, table: str, routed: bool, owner: Owner) -> list[str]:
@@ -55,8 +61,8 @@ def _names(source: str, table: str, routed: bool, owner: Owner) -> list[str]:
     return [named, MARKER_PROPERTY] if owner == (source, table) else [named]
 
 
-def _marked(table: TableMetadata, source_table: str) -> Iterator[tuple[dict[str, str], int]]:
-    """Yield the markers and the sequence number of each snapshot with markers, from the current one back.
+def _marked(table: TableMetadata, source_table: str) -> Iterator[tuple[dict[str, str], int, str]]:
+    """Yield the markers and the sequence number of each snapshot with markers, and why they do not count, from the current one back.
 
     Raises:
         MergeError: an expired snapshot is reached before one with a marker.
@@ -66,7 +72,8 @@ def _marked(table: TableMetadata, source_table: str) -> Iterator[tuple[dict[str,
         marks = {name: text for name, text in snapshot.summary.items() if name.startswith(MARKER_PROPERTY)}
         if marks:
             any_marked = True
-            yield marks, snapshot.sequence
+            published = snapshot.summary.get(PUBLISHED_PROPERTY)
+            yield marks, snapshot.sequence, why_unpublished(marks.values(), published, rows_of(snapshot.summary))
         oldest = snapshot
     if any_marked or oldest is None or oldest.parent is None:
         return

@@ -103,7 +103,7 @@ class DefinedTable:
         snapshot, properties = table.current, table.properties
         counted = snapshot.summary.get("total-records") if snapshot is not None else "0"
         owner = (properties.get(SOURCE_PROPERTY), properties.get(TABLE_PROPERTY))
-        markers, carried, sequences = markers_of(table, self._source, self._tables, owner)
+        markers, carried, sequences, unpublished = markers_of(table, self._source, self._tables, owner)
         return LakeTable(
             columns=tuple(LakeColumn(one.name, one.type) for one in table.columns() or ()),
             primary_key=tuple(json.loads(properties.get(KEY_PROPERTY) or "[]")),
@@ -122,6 +122,8 @@ class DefinedTable:
             layout=_layout(properties.get(LAYOUT_PROPERTY), self._table),
             computed=computed_from(properties.get(COMPUTED_PROPERTY)),
             comments=carried_comments(properties.get(COMMENTS_PROPERTY)),
+            unpublished=unpublished,
+            updated=table.updated,
         )
 
     def past(self, snapshot_id: int, schema_id: int) -> Past:

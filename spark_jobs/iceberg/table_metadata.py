@@ -68,6 +68,11 @@ class TableMetadata:
         return str(self.plain["location"])
 
     @property
+    def updated(self) -> datetime:
+        """When the metadata changed last (UTC), by the clock of the machine that did it."""
+        return datetime.fromtimestamp(self.plain["last-updated-ms"] / 1000, UTC)
+
+    @property
     def last_sequence(self) -> int:
         """Sequence number of the last commit."""
         return int(self.plain.get("last-sequence-number", 0))

@@ -18,6 +18,7 @@ from cdc_lib.merge.foreign_changes import (
     is_resnapshotted,
     other_incarnation,
     refuse,
+    unpublished,
 )
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.table_resets import statement_effects
@@ -147,6 +148,8 @@ class ForeignChangeDetector:
     def _unknown(self, table: TableName, cuts: Sequence[TableCut], state: LakeTable | None) -> LakeFault | None:
         """Return the fault of a lake table that no cut of the source names."""
         marker = state.markers.get(table, Marker()) if state is not None else Marker()
+        if (fault := unpublished(state)) is not None:
+            return fault
         if state is not None and not marker.is_blank and marker.source_uuid != self.plan.source_uuid:
             return other_incarnation(state)
         return None if cuts else foreign_table(state)

@@ -85,5 +85,5 @@ class SparkRepairer:
         row = RowMapping(route.keeps, subject.constants)
         frame = changes(session, self.store, table, [MergeInput(reread.batch, None)], state.columns, row)
         marker = state.markers[table].with_reselected(reread.reach)
-        target.upsert(Changes(frame, guard=True), TableCommit({table: marker}, fills=fills))
+        target.upsert(Changes(frame, guard=True), TableCommit({table: marker}, fills=fills, merge_id=marker.merge_id))
         return ""

@@ -25,6 +25,7 @@ from cdc_lib.model.failed_table import Stopped, StoppedTable
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.policy import lag_of
+from cdc_lib.store.clock import refuse_other_clock
 from cdc_lib.store.cuts import last_cut, last_cut_by, named_snapshots
 from cdc_lib.store.failed_tables import keep_stopped, last_stopped
 from spark_jobs.lake_format import LAKE_FORMAT
@@ -35,7 +36,7 @@ from spark_jobs.merging.reselect import Origin, Say
 from spark_jobs.merging.table_merge import Now, TableMerge, utc_now
 from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.parallel_tables import in_parallel
-from spark_jobs.runtime.session import spark_session
+from spark_jobs.runtime.session import java_now, spark_session
 from spark_jobs.sql import full_name
 
 
@@ -121,6 +122,7 @@ def merge(
         now=now,
         answers=answers,
     )
+    refuse_other_clock(store, config.source, partial(java_now, spark))
     LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
     stopped: list[StoppedTable] = []
     at_fault = last_stopped(store, config.source)

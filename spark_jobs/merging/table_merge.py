@@ -53,6 +53,7 @@ from cdc_lib.model.table_commit import Changes, Superseded, TableCommit
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import MergeTarget, ObjectStore
+from cdc_lib.store.clock import refuse_later_commit
 from cdc_lib.store.cursors import ObjectCursorStore
 from spark_jobs.changes.added_defaults import column_of, filled_columns
 from spark_jobs.changes.filters import filtered
@@ -66,6 +67,7 @@ from spark_jobs.merging.range_deletes import RangeDeletes
 from spark_jobs.merging.reselect import Origin, Say, SourceReselect
 from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.parallelism import shuffled_for
+from spark_jobs.runtime.session import java_now
 
 ATTEMPTS = 3
 """Attempts to merge a table when another commit comes first, before the job fails."""
@@ -212,6 +214,7 @@ class TableMerge:
     def _attempt(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         target = self._target(session, lake)
         state = target.load()
+        refuse_later_commit(state.updated if state is not None else None, java_now(session), str(lake.name))
         abandoned = self.watch.begin(lake, target, state) if self.watch is not None else None
         if abandoned is not None:
             return self._left(lake, state, abandoned)
@@ -314,7 +317,8 @@ class TableMerge:
             return work
         windows = (each.batch.manifest for each in work.inputs if each.batch.manifest.window is not None)
         refuse_statements(table, policy, windows, known.merged_to)
-        work = replace(work, marker=replace(work.marker, source_uuid=self.plan.source_uuid))
+        by = replace(work.marker, source_uuid=self.plan.source_uuid, merge_id=self.plan.merge_id)
+        work = replace(work, marker=by)
         if work.added_defaults:
             work = limit_replays(work, self._epoch_changes())
         return replace(work, rebuild_before=AFTER_ALL_CHANGES, kept=()) if foreign else work
@@ -409,7 +413,7 @@ class TableMerge:
             mode = group[0][0].work.mode
             unfinished = unfinished_epochs(self._epoch_changes()) if mode == "scd2" else ()
             superseded = self._superseded(lake, [part for part, _ in group], state)
-            commit = TableCommit(markers, superseded, fills, unfinished)
+            commit = TableCommit(markers, superseded, fills, unfinished, self.plan.merge_id)
             at_most = sum(part.rows for part, _ in group)
             with shuffled_for(session, self.config.merge, at_most):
                 if mode == "append":

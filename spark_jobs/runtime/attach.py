@@ -7,6 +7,7 @@ pyspark itself reads.
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
@@ -28,7 +29,13 @@ def is_attached() -> bool:
 
 
 def attached_session() -> SparkSession:
-    """Connect to the server's Spark and return a new session of it."""
+    """Return a new session of the server's Spark."""
+    return _connected().newSession()
+
+
+@cache
+def _connected() -> SparkSession:
+    """Connect to the server's Spark; once, because a merge that is planned again needs it a second time."""
     launch: Any = launch_gateway
     gateway = launch()
     use_caching_view(gateway)
@@ -36,7 +43,7 @@ def attached_session() -> SparkSession:
     java = gateway.jvm.org.apache.spark
     context = java.api.java.JavaSparkContext.fromSparkContext(java.SparkContext.getOrCreate())
     conf = SparkConf(_jconf=context.getConf())
-    return SparkSession(SparkContext(jsc=context, gateway=gateway, conf=conf)).newSession()
+    return SparkSession(SparkContext(jsc=context, gateway=gateway, conf=conf))
 
 
 def tag_thread(session: SparkSession) -> None:

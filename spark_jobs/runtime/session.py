@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,6 +39,7 @@ from spark_jobs.runtime.java_options import java_options
 from spark_jobs.runtime.storage_keys import storage_keys
 from spark_jobs.runtime.trust_store import executor_settings, trust_options, trust_store
 from spark_jobs.runtime.ui import tell_application
+from spark_jobs.runtime.versions import refuse_other_versions
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -89,6 +91,7 @@ def spark_session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]
     """
     with application(config, rows) as spark:
         connect_catalog(spark, config)
+        refuse_other_versions(spark)
         yield spark
 
 
@@ -205,6 +208,12 @@ def set_for(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None
                 session.conf.unset(name)
             else:
                 session.conf.set(name, value_before)
+
+
+def java_now(session: SparkSession) -> datetime:
+    """Return the time (UTC) by the clock that gives commits of lake tables their times."""
+    millis = java_classes(session).static("java.lang.System", "currentTimeMillis")()
+    return datetime.fromtimestamp(int(millis) / 1000, UTC)
 
 
 def connect_catalog(session: SparkSession, config: SourceConfig) -> None:

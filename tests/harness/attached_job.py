@@ -30,6 +30,10 @@ class AttachedJob:
         """Run a statement; returns its rows, or the name of Spark's error."""
         return self._ask("sql", statement)
 
+    def sql_again(self, statement: str) -> Any:
+        """Run a statement in a session that the job asks for once more, as a merge that is planned again does."""
+        return self._ask("again", statement)
+
     def setting(self, name: str) -> str | None:
         """Return a setting of its session, None if it has none of this name."""
         value: str | None = self._ask("setting", name)
@@ -67,9 +71,14 @@ def attached_job(spark: SparkSession, tag: str, file: Path, variables: dict[str,
 
 def main(file: str) -> None:
     """Answer each line of the input with a line."""
-    with spark_session(load_source(Path(file))) as spark:
+    source = load_source(Path(file))
+    with spark_session(source) as spark:
         for line in sys.stdin:
             what, text = json.loads(line)
+            if what == "again":
+                with spark_session(source) as again:
+                    print(json.dumps(_rows(again, text)), flush=True)
+                continue
             print(json.dumps(spark.conf.get(text, None) if what == "setting" else _rows(spark, text)), flush=True)
 
 

@@ -53,6 +53,7 @@ CODES = frozenset(
         "reselect_error",
         "store_error",
         "store_unavailable",
+        "wrong_clock",
         "corrupt_batch",
         "batches_missing",
         "batch_mismatch",

@@ -59,3 +59,11 @@ def test_a_job_sees_no_view_setting_key_or_table_of_another(jobs: tuple[Attached
 
     assert other.sql("CREATE TEMPORARY VIEW changes AS SELECT 2 AS n") == []
     assert (one.sql("SELECT n FROM changes"), other.sql("SELECT n FROM changes")) == ([[1]], [[2]])
+
+
+def test_a_job_may_ask_for_its_session_again(jobs: tuple[AttachedJob, AttachedJob]) -> None:
+    """As a merge does that is planned again: there is one SparkContext in a process."""
+    one, _ = jobs
+    assert one.sql("CREATE NAMESPACE again") == []
+    assert one.sql_again("SHOW NAMESPACES") == [["again"]]
+    assert one.sql("SHOW NAMESPACES") == [["again"]]

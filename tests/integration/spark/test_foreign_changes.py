@@ -9,6 +9,7 @@ import pytest
 
 from cdc_lib.errors import ConfigError, ForeignChange, MergeConflict
 from cdc_lib.model.cursor import DRAIN
+from cdc_lib.model.lake_table import MARKER_PROPERTY
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.foreign import noticed_commits
 from tests.harness.capture import SOURCE
@@ -141,10 +142,20 @@ def column_made_again(shop):
     return "column v was dropped"
 
 
+def marked(shop):
+    [(text,)] = shop.sql(
+        f"SELECT summary['{MARKER_PROPERTY}'] FROM {{t}}.snapshots WHERE snapshot_id = {shop.snapshot_now()}"
+    )
+    stray = shop.lake.spark.table(shop.name).limit(1)
+    stray.writeTo(shop.name).option(f"snapshot-property.{MARKER_PROPERTY}", text).append()
+    return "has a marker that does not count"
+
+
 FAULTS = [
     dropped, replaced, another, rolled_back, rolled_back_and_expired, column_dropped, column_renamed, column_made_again,
+    marked,
 ]  # fmt: skip
-IN_PLACE = [dropped, rolled_back, rolled_back_and_expired, column_dropped, column_renamed, column_made_again]
+IN_PLACE = [dropped, rolled_back, rolled_back_and_expired, column_dropped, column_renamed, column_made_again, marked]
 """Those after which a new snapshot alone leads out."""
 
 

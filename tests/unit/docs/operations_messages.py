@@ -5,6 +5,11 @@ from __future__ import annotations
 FOLLOWED_ELSEWHERE = {
     "Spark Connect (sc://) is not supported, …": "tests/unit/config/test_spark_master.py::test_spark_connect_is_refused_and_the_error_names_what_to_use",
     "SPARK_HOME names …, which is not Spark …": "tests/unit/spark/test_gateway.py::test_another_spark_of_the_machine_is_refused_before_it_starts",
+    "this is Spark … with Iceberg …: a merge needs …": "tests/unit/spark/test_versions.py::test_versions_that_write_otherwise_are_refused",
+    "Spark wrote a statement of the merge to the table itself, …": "tests/integration/spark/test_publications.py::test_a_write_that_lands_in_the_table_is_an_error_and_undone",
+    "the lake table … has a marker that does not count: …": "tests/integration/spark/test_foreign_changes.py::test_a_lake_table_that_another_writer_changed_stops_and_the_others_continue",
+    "this machine's clock is at …, and that of the store at …": "tests/integration/spark/test_clocks_of_workers.py::test_a_worker_whose_clock_is_ahead_merges_nothing_and_the_next_one_everything",
+    "this machine's clock is at …, and the last commit of the lake table … is of …": "tests/integration/spark/test_clocks_of_workers.py::test_a_table_whose_last_commit_is_of_the_future_waits_and_the_error_names_both_clocks",
     "there is no lake yet: …": (
         "tests/e2e/test_verify_command.py"
         "::test_a_run_prints_its_own_lines_and_drift_is_an_exit_status_a_report_and_a_line_of_the_status"

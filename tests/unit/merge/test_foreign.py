@@ -108,23 +108,22 @@ def test_a_column_that_a_merge_dropped_is_no_foreign_change():
     assert "column v was dropped" in what(lake(schema_id=1, dropped_fields=frozenset([3])), past(*FIELDS[:1]))
 
 
-def commit(number, *, operation="append", marked=False, application="", added=1, deleted=0):
-    return LakeCommit(number, operation, marked, application, NOW, added, deleted)
+def commit(number, *, operation="append", marked=False, added=1, deleted=0):
+    return LakeCommit(number, operation, marked, NOW, added, deleted)
 
 
 def test_only_commits_of_other_writers_that_changed_rows_are_foreign():
-    """A merge's delete of whole files has no marker, and comes right before its application's marked commit."""
+    """Each commit of a merge is marked: one right before it, of the same Spark too, is a stranger's."""
     history = (
         commit(9, operation="replace", added=5, deleted=5),
-        commit(8, marked=True, application="merge"),
-        commit(7, operation="delete", application="merge", added=0, deleted=3),
-        commit(6, operation="delete", application="other", added=0, deleted=3),
-        commit(5, application="other"),
+        commit(8, marked=True),
+        commit(7, operation="delete", added=0, deleted=3),
+        commit(5),
         commit(4, marked=True),
         commit(3),
         commit(2, added=0),
     )
-    assert [one.snapshot_id for one in foreign_commits(Past(history, (), None))] == [3, 5, 6]
+    assert [one.snapshot_id for one in foreign_commits(Past(history, (), None))] == [3, 5, 7]
 
 
 def test_a_table_with_rows_that_no_merge_wrote_is_foreign():

@@ -13,6 +13,12 @@ from spark_jobs.runtime.parallel_tables import all_failures
     [
         ("org.apache.iceberg.exceptions.CommitFailedException: metadata location has changed", MergeConflict),
         ("java.lang.IllegalArgumentException: Cannot fast-forward: main is not an ancestor of cdc_1", MergeConflict),
+        (
+            "o.a.i.exceptions.ValidationException: Found conflicting files that can contain records matching true",
+            MergeConflict,
+        ),
+        ("o.a.i.exceptions.ValidationException: Cannot commit, missing data files: [a.parquet]", MergeConflict),
+        ("o.a.i.exceptions.ValidationException: No results for rewrite of file set 1 in table t", MergeError),
         ("[SQLITE_BUSY] The database file is locked", MergeConflict),
         ("software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request", StoreUnavailable),
         ("[SQLITE_CANTOPEN] Unable to open the database file (unable to open database file)", ConfigError),

@@ -37,6 +37,7 @@ def metadata(*snapshots, **changed):
         "table-uuid": "u",
         "location": "file:///lake/orders",
         "last-sequence-number": len(snapshots),
+        "last-updated-ms": 1,
         "current-schema-id": 1,
         "schemas": [{"schema-id": 0, "fields": fields[:1]}, {"schema-id": 1, "fields": fields}],
         "current-snapshot-id": snapshots[-1]["snapshot-id"] if snapshots else -1,
@@ -56,7 +57,7 @@ def test_a_table_without_snapshots_has_no_current_one(current):
     empty = metadata(**{"current-snapshot-id": current})
     assert empty.current is None
     assert list(empty.line()) == []
-    assert markers(empty) == ({ORDERS: Marker()}, {}, {})
+    assert markers(empty) == ({ORDERS: Marker()}, {}, {}, "")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_columns_are_those_of_the_current_schema_or_of_a_named_one():
 def test_the_newest_marker_is_found_in_spite_of_later_maintenance_commits():
     """A snapshot of another branch does not count."""
     table = metadata(marked(1), marked(2, 1), snapshot(9, 2, note="branch"), snapshot(3, 2, operation="replace"))
-    found, carried, sequences = markers(table)
+    found, carried, sequences, _ = markers(table)
     assert (found[ORDERS], carried, sequences) == (MARKER, {}, {ORDERS: 2})
 
 
@@ -104,9 +105,9 @@ def test_a_table_that_no_merge_has_written_has_blank_markers():
 def test_the_past_ends_at_the_cut_and_counts_rows():
     """A new deletion vector repeats the rows that were deleted before."""
     deletes = {"added-position-deletes": "7", "removed-position-deletes": "4", "deleted-records": "1"}
-    table = metadata(marked(1), marked(2, 1), snapshot(3, 2, operation="overwrite", **deletes, **{"spark.app.id": "x"}))
+    table = metadata(marked(1), marked(2, 1), snapshot(3, 2, operation="overwrite", **deletes))
     [commit] = past_of(table, 2, 0).commits
-    assert (commit.snapshot_id, commit.operation, commit.marked, commit.application) == (3, "overwrite", False, "x")
+    assert (commit.snapshot_id, commit.operation, commit.marked) == (3, "overwrite", False)
     assert (commit.added, commit.deleted) == (0, 4)
     assert past_of(table, 2, 0).fields_then == table.columns(0)
 
