@@ -11,8 +11,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -26,8 +26,7 @@ from tests.fuzz.sql.verdict import Failure
 from tests.fuzz.sql.world import SERVERS, World
 
 _SEEN = "seen: "
-_BATCH = 24
-"""Programs of one setting of ``binlog_row_metadata``, which a server has once."""
+_FIGURES_SECONDS = 60
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -73,7 +72,6 @@ def _replayed(world: World, path: Path) -> Failure | None:
 
 
 def _run(world: World, program: Program) -> Outcome:
-    world.set_metadata(program.flavor, program.metadata)
     return run_program(world, program.flavor, recorded(program), program.metadata)
 
 
@@ -105,26 +103,32 @@ class Hunt:
         return time.monotonic() - self._began
 
     def go(self) -> None:
-        """Run batch after batch."""
+        """Run one program after another on each of some threads."""
         wanted = self._wanted
         print(f"seed {wanted.seed}", flush=True)
         flavors = list(SERVERS) if wanted.server == "both" else [wanted.server]
         settings = ["FULL", "MINIMAL"] if wanted.metadata == "both" else [wanted.metadata]
-        numbers = range(wanted.first, wanted.first + wanted.programs)
-        for number, batch in enumerate(_batches(numbers)):
-            metadata = settings[number % len(settings)]
-            for flavor in flavors:
-                self._world.set_metadata(flavor, metadata)
-            with ThreadPoolExecutor(wanted.beside) as pool:
-                for one in [pool.submit(self._program, i, flavors[i % len(flavors)], metadata) for i in batch]:
-                    one.result()
-            self._say_figures()
-            if self._seconds > wanted.minutes * 60:
-                break
+        kinds = list(itertools.product(settings, flavors))
+        numbers = iter(range(wanted.first, wanted.first + wanted.programs))
+        with ThreadPoolExecutor(wanted.beside) as pool:
+            running = [pool.submit(self._programs_of, numbers, kinds) for _ in range(wanted.beside)]
+            while wait(running, timeout=_FIGURES_SECONDS).not_done:
+                self._say_figures()
+        for one in running:
+            one.result()
+        self._say_figures()
+
+    def _programs_of(self, numbers: Iterator[int], kinds: Sequence[tuple[str, str]]) -> None:
+        """Run programs until the time is over."""
+        while self._seconds < self._wanted.minutes * 60:
+            with self._lock:
+                number = next(numbers, None)
+            if number is None:
+                return
+            metadata, flavor = kinds[number % len(kinds)]
+            self._program(number, flavor, metadata)
 
     def _program(self, number: int, flavor: str, metadata: str) -> None:
-        if self._seconds > self._wanted.minutes * 60:
-            return
         wanted = self._wanted
         maker = Maker(Random(f"{wanted.seed} {number}"), flavor, tuple(wanted.only))
         outcome = run_program(self._world, flavor, maker.feed(), metadata)
@@ -165,7 +169,7 @@ class Hunt:
             (self._wanted.save / f"{program.flavor}-{self._wanted.seed}-{number}.sql").write_text(text)
 
     def _again(self, program: Program) -> Failure | None:
-        """Run a program again; all that run side by side have the same settings of the server."""
+        """Run a program again."""
         return run_program(self._world, program.flavor, recorded(program), program.metadata).failure
 
     def _say_figures(self) -> None:
@@ -175,13 +179,6 @@ class Hunt:
             f"{sum(self.failures.values())} failed{each}",
             flush=True,
         )
-
-
-def _batches(numbers: range) -> Iterator[range]:
-    for at in itertools.count(0, _BATCH):
-        if not (batch := numbers[at : at + _BATCH]):
-            return
-        yield batch
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -234,17 +235,24 @@ def _expected(column: _Column, kind: pa.DataType, text: str | bytes | None) -> s
         return None
     text = text.decode() if isinstance(text, bytes) else text
     if column.type in _TEMPORAL and not pa.types.is_string(kind):
-        if not _has_place(text):
-            return None
-        day, _, fraction = text.partition(".")
-        if column.type == "date" and pa.types.is_timestamp(kind):
-            day += " 00:00:00"
-        return day if pa.types.is_date(kind) else f"{day}.{fraction:0<6}"
-    if column.type == "float":
-        return repr(float(np.float32(float(text))))
-    if column.type == "double":
-        return repr(float(text))
+        return _of_day(text, kind)
+    if pa.types.is_integer(kind):
+        return str(int(text))  # without the zeros before it of ZEROFILL and YEAR
+    if pa.types.is_decimal(kind):
+        return f"{Decimal(text):f}"
+    if column.type in ("float", "double"):
+        return repr(float(np.float32(float(text)) if column.type == "float" else float(text)))
     return text
+
+
+def _of_day(text: str, kind: pa.DataType) -> str | None:
+    """Return the text of a DATE, DATETIME or TIMESTAMP in a column of a date or a timestamp."""
+    if not _has_place(text):
+        return None
+    day, _, fraction = text.partition(".")
+    if pa.types.is_date(kind):
+        return day
+    return f"{day if ' ' in day else f'{day} 00:00:00'}.{fraction:0<6}"
 
 
 def _has_place(text: str) -> bool:

@@ -54,7 +54,7 @@ def recorded(program: Program) -> Feed:
 def run_program(world: World, flavor: str, feed: Feed, metadata: str = "FULL") -> Outcome:
     """Run a program, part by part, until the first failure."""
     outcome = Outcome(Program(flavor, (), metadata))
-    with world.home(flavor) as home, _Sessions(home) as sessions:
+    with world.home(flavor, metadata) as home, _Sessions(home) as sessions:
         running = _Running(home)
         parts: list[tuple[str, list[Statement]]] = []
         try:
@@ -148,15 +148,7 @@ class _Running:
             try:
                 self._run()
             except Exception as error:  # noqa: BLE001 - whatever ends a run is what this looks for
-                message = error.message if isinstance(error, CdcError) else str(error)
-                what = f"{type(error).__name__}: {without_names(message)}"
-                lines = (
-                    str(error).splitlines()
-                    if isinstance(error, CdcError)
-                    else traceback.format_exc().splitlines()[-12:]
-                )
-                table = str(error.context.get("table", "")) if isinstance(error, CdcError) else ""
-                return Failure("error", what, tuple(lines), number, table.partition(".")[2].strip("`"))
+                return _ended_by(error, number)
             if (failure := self._new_quarantine(number)) is not None:
                 return failure
             failure = self._late(number, target)
@@ -235,6 +227,22 @@ class _Running:
                 found = differences(session, database, self._home.catalog, left_out, added_columns=False)
                 for one in found:
                     yield Failure(one.kind, one.what, (f"table {one.table}", *one.examples), number, one.table)
+
+
+def _ended_by(error: Exception, number: int) -> Failure:
+    """Return the failure of a run that ended by an error."""
+    if isinstance(error, CdcError):
+        table = str(error.context.get("table", "")).partition(".")[2].strip("`")
+        return Failure("error", f"{type(error).__name__}: {without_names(error.message)}", (str(error),), number, table)
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f"{one.filename}:{one.lineno} in {one.name}" for one in frames if "site-packages" not in one.filename]
+    at = f"{ours[-1].rpartition('/')[2]}" if ours else ""
+    return Failure(
+        "error",
+        f"{type(error).__name__} {at.partition(':')[0]}: {without_names(str(error))}",
+        (str(error)[:500], *ours[-3:]),
+        number,
+    )
 
 
 def _end_of(home: Home) -> str:

@@ -39,12 +39,20 @@ class Failure:
 _NAMES = re.compile(r"`(?:[^`]|``)*`|'(?:[^']|'')*'|\"[^\"]*\"")
 _PLACES = re.compile(r"\[[^\]]*=[^\]]*\]")
 _DATABASES = re.compile(r"fz\w+?[ms]\b(\.(`(?:[^`]|``)*`|[^\s,:;]+))?")
+_DETAILS = (
+    (r"\([^()]*\)", "()"),
+    (r"column \S+", "column C"),
+    (r"\bis \S+ in the lake and \S+ at the source", "is of one type in the lake and of another at the source"),
+)
+"""What differs between equal faults: columns of keys, names and types."""
 
 
 def without_names(text: str, most: int = 160) -> str:
     """Return a message without what differs between equal faults."""
     text = _PLACES.sub("", text.splitlines()[0] if text else "")
     text = _DATABASES.sub("T", text)
+    for pattern, instead in _DETAILS:
+        text = re.sub(pattern, instead, text)
     text = re.sub(r"\d+", "N", _NAMES.sub("X", text))
     return re.sub(r"\s+", " ", text).strip()[:most]
 

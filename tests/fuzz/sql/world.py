@@ -1,4 +1,4 @@
-"""One server of a kind, one warm Spark, and a lake, on which many programs run side by side."""
+"""A few servers, one warm Spark, and a lake, on which many programs run side by side."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ _QUICK = {"innodb-lock-wait-timeout": 2, "lock-wait-timeout": 3, "log-bin-trust-
 
 
 class World:
-    """What all programs share, while its block runs.
+    """What all programs share, while its block runs; a server is started when the first program needs it.
 
     Args:
         folder: for the lake and the stores.
-        flavors: the servers that may be needed; each is started when the first program needs it.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._stack = ExitStack()
-        self._servers: dict[str, SqlServer] = {}
+        self._servers: dict[tuple[str, str], SqlServer] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
 
@@ -50,21 +49,18 @@ class World:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def server(self, flavor: str) -> SqlServer:
-        """Return the running server of a kind."""
+    def server(self, flavor: str, metadata: str = "FULL") -> SqlServer:
+        """Return the running server of a kind and a ``binlog_row_metadata``, which is one for all sessions of a server."""
         with self._lock:
-            if flavor not in self._servers:
-                settings = {**SERVERS[flavor].default_settings, **_QUICK}
-                self._servers[flavor] = self._stack.enter_context(SERVERS[flavor](settings=settings))
-            return self._servers[flavor]
+            if (flavor, metadata) not in self._servers:
+                kind = SERVERS[flavor]
+                settings = {**kind.default_settings, **_QUICK, "binlog-row-metadata": metadata}
+                self._servers[flavor, metadata] = self._stack.enter_context(kind(settings=settings))
+            return self._servers[flavor, metadata]
 
-    def set_metadata(self, flavor: str, value: str) -> None:
-        """Set ``binlog_row_metadata``, which holds for all sessions of a server."""
-        self.server(flavor).execute(f"SET GLOBAL binlog_row_metadata = '{value}'")
-
-    def home(self, flavor: str) -> Home:
+    def home(self, flavor: str, metadata: str) -> Home:
         """Return databases, a store and a source of their own for one run of a program."""
-        return Home(self, self.server(flavor), next(self._numbers))
+        return Home(self, self.server(flavor, metadata), next(self._numbers))
 
     def forget(self, databases: tuple[str, ...]) -> None:
         """Remove the lake tables of databases."""
