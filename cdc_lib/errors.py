@@ -19,6 +19,7 @@ CdcError
 │   ├── UnknownEvent             an event type that is not read yet
 │   ├── UnknownSchema            rows of a table whose columns are not known
 │   ├── UnsupportedValue         a column type or a value with no exact place in the lake
+│   │   └── DateInKey            a date in a key with no place in the lake's type: the table is read again with it as text
 │   ├── TableReplaced            a captured table has rows that are not in the binlog: it is read again
 │   ├── RowsRolledBack           rows that were rolled back had been decoded: the window is read again
 │   └── ChecksumMismatch         the CRC32 of an event is wrong
@@ -251,6 +252,12 @@ class UnsupportedValue(DecodeError):
     """A column type or a value that the lake cannot store exactly."""
 
     code = "unsupported_value"
+
+
+class DateInKey(UnsupportedValue):
+    """A date in a key that the lake's date type cannot hold; the next plan takes a snapshot with the dates of the key as text."""
+
+    code = "date_in_key"
 
 
 class TableReplaced(DecodeError):

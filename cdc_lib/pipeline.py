@@ -57,6 +57,7 @@ from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.reselect.rows import Reselector
 from cdc_lib.schema_history.versions import UNSEEN, Histories
 from cdc_lib.snapshot.division import Divider, log_progress
+from cdc_lib.snapshot.key_dates import KeyDates
 from cdc_lib.snapshot.partial import PartialRequest, PartialSnapshots
 from cdc_lib.snapshot.reader import SnapshotReader
 from cdc_lib.snapshot.request import SnapshotRequests
@@ -181,7 +182,8 @@ class Pipeline:
         if planned.tables_to_resnapshot:
             requests = SnapshotRequests(self.config, self.credentials, self.store)
             planned = requests.with_snapshots(planned, planned.tables_to_resnapshot, at=_now(), by=by)
-        planned = self._divider.divided(self._enrolled(planned, facts, tables))
+        planned = KeyDates(self.config, self.credentials).looked_at(self._enrolled(planned, facts, tables))
+        planned = self._divider.divided(planned)
         if planned != cursor:
             # The chunks are read after the commits of what is prepared now, perhaps before the source began.
             wait_for_decisions(self.config.server, self.credentials, facts)
@@ -380,15 +382,16 @@ class Pipeline:
         return result
 
     def _read(self, unit: DrainUnit, cursor: Cursor, until: datetime | None) -> DrainResult:
+        config = self.config.with_text_keys(cursor.text_keys)
         if isinstance(unit, Window):
             earlier = [window for window in cursor.in_flight if window.stop <= unit.start]
             excluded = Exclusions(cursor.skipped_tables(unit), cursor.replaced(unit))
-            drainer = Drainer(self.config, self.credentials, self.store)
+            drainer = Drainer(config, self.credentials, self.store)
             before = cursor.gtids_before(unit)
             return drainer.window(unit, cursor.identity, earlier, excluded, cursor.file_times, before)
         # All tables wait for a part: it is read to its end.
         until = until if unit.selection is None else None
-        return SnapshotReader(self.config, self.credentials, self.store).read(unit, cursor.identity, until)
+        return SnapshotReader(config, self.credentials, self.store).read(unit, cursor.identity, until)
 
     def _is_collected(self, unit: DrainUnit, cursor: Cursor) -> bool:
         """Whether a unit's batch was acknowledged and garbage collected, or the unit is a dropped snapshot."""
@@ -608,7 +611,7 @@ class Pipeline:
             CursorMoved: the source was never planned.
         """
         cursor = self._cursor(DRAIN)
-        config = self.config.at(*address_of(self.config, cursor))
+        config = self.config.at(*address_of(self.config, cursor)).with_text_keys(cursor.text_keys)
         return Reselector(config, self.credentials, self.store, cursor.identity, cursor.epoch)
 
     # --- moving by hand

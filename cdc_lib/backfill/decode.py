@@ -49,7 +49,7 @@ class ArchiveDecoder:
         """
         key = layout.manifest_key(window)
         known = read_facts(self.live, key, raw)
-        config = self.config.model_copy(update={"raw_archive": False})
+        config = self.config.model_copy(update={"raw_archive": False}).with_text_keys(cursor.text_keys)
         origin = ArchivedOrigin(self.live, key, raw, known)
         versions = LayeredStore(self.target, self.live) if self.target is not self.live else self.live
         histories = ArchivedHistories(

@@ -71,7 +71,7 @@ class WindowRefiller:
     @classmethod
     def open(cls, config: SourceConfig, credentials: Credentials, store: ObjectStore, drain: Cursor) -> WindowRefiller:
         """Return the refiller over the server of the drain cursor, or without a server if that cannot be used."""
-        here = config.at(*address_of(config, drain))
+        here = config.at(*address_of(config, drain)).with_text_keys(drain.text_keys)
         try:
             return cls(here, credentials, store, drain, facts_of(here.server, credentials))
         except SourceError as error:

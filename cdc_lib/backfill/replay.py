@@ -67,7 +67,7 @@ class BatchReplay:
             DecodeError: an event cannot be decoded.
         """
         live = self._live_cursor()
-        here = self.config.at(*address_of(self.config, live))
+        here = self.config.at(*address_of(self.config, live)).with_text_keys(live.text_keys)
         facts = facts_of(here.server, self.credentials)
         starter = Starter(here, self.credentials, facts)
         starter.check_resumable(live)

@@ -14,11 +14,12 @@ from numba import njit
 
 from cdc_lib.binlog.bytes.integers import u16, u24, u64
 from cdc_lib.binlog.framing.receiver import HEADROOM, Bytes, Receiver, extended
+from cdc_lib.binlog.rows.errors import value_fault
 from cdc_lib.binlog.rows.masking import Masker
 from cdc_lib.binlog.rows.table_map import refuse_unreadable
 from cdc_lib.binlog.types.codec import ValueFault
 from cdc_lib.binlog.types.registry import codec_for
-from cdc_lib.errors import DecodeError, SourceUnavailable, UnsupportedValue
+from cdc_lib.errors import DecodeError, SourceUnavailable
 from cdc_lib.model.projection import Projection
 from cdc_lib.model.refusals import refused_for
 from cdc_lib.model.value_policy import ValuePolicy
@@ -136,7 +137,7 @@ class ResultSet:
         self._projection = projection
         self._masker = masker
         self._stream = stream
-        self._codecs = [codec_for(c.type, values, from_text=True) for c in schema.columns]
+        self._codecs = [codec_for(c.type, values.of(schema, c), from_text=True) for c in schema.columns]
         columns = len(schema.columns)
         self._pos = np.empty((columns, _PACKETS), np.int64)
         self._length = np.empty((columns, _PACKETS), np.int64)
@@ -226,12 +227,8 @@ class ResultSet:
             try:
                 codec.append(data, self._pos[c], self._length[c], rows)
             except ValueFault as fault:
-                raise UnsupportedValue(
-                    f"column {self._schema.columns[c].name}: {fault.what}",
-                    hint=fault.hint,
-                    table=self._schema.name,
-                    value=self._shown(data, c, fault.row),
-                ) from None
+                named, value = fault.of_column(self._schema.columns[c].name), self._shown(data, c, fault.row)
+                raise value_fault(named, self._schema.name, {} if value is None else {"value": value}) from None
         self.rows += rows
         self._rows += rows
         self._bytes += int(np.maximum(self._length[: len(self._codecs), :rows], 0).sum())

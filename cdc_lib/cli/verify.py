@@ -70,6 +70,8 @@ def verify(
 ) -> None:
     """Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do.
 
+    It also exits with 1 when no table was compared.
+
     Checksums of key ranges are compared first, then rows of the ranges that are not the same. A row that differs is compared
     again when the lake has all changes from before it was read: a row whose change has not arrived is in flight, and not wrong.
     The lake is read in this process. Spark reads it with --spark, and tables that only Spark can read.
@@ -118,7 +120,7 @@ def verify(
         print_json({**documents.to_plain(report), "clean": report.clean})
     else:
         show(report)
-    if not report.clean:
+    if not report.clean or report.compared_nothing:
         raise typer.Exit(1)
 
 
@@ -136,6 +138,8 @@ def show(report: Report) -> None:
             say(f"{one.table}.{column.column} was not compared: {column.why}", style="yellow")
         if one.rows:
             _show_rows(one)
+    if report.compared_nothing:
+        say(f"{report.source}: no table was compared", style="bold red")
     say(f"{report.source}: the lake was at {report.position} in epoch {report.epoch}")
 
 

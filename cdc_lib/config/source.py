@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from cdc_lib.config.approvals import ApprovalsConfig
 from cdc_lib.config.base import Duration, Section, VariableName
@@ -30,6 +31,7 @@ from cdc_lib.config.tables import TablesConfig
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.config.work import DrainConfig, MergeConfig, SnapshotConfig
 from cdc_lib.model.cascades import OnCascade
+from cdc_lib.model.table_name import TableName
 from cdc_lib.model.value_policy import InvalidText, LegacyTemporals, OnError, ValuePolicy, ZeroDates
 
 SOURCE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
@@ -143,6 +145,7 @@ class SourceConfig(Section):
     )
     on_error: OnError = Field(default="stop", description="stop or quarantine")
     cascades: OnCascade = Field(default="snapshot", description="snapshot, stop or ignore")
+    _text_keys: frozenset[TableName] = PrivateAttr(default=frozenset())
     zero_dates: ZeroDates = Field(default="null", description="null, string or error")
     invalid_text: InvalidText = Field(default="error", description="error or replace")
     legacy_temporals: LegacyTemporals = Field(default="error", description="error or no_fraction")
@@ -177,7 +180,13 @@ class SourceConfig(Section):
     @property
     def values(self) -> ValuePolicy:
         """Policies for values that the lake's types cannot hold."""
-        return ValuePolicy(self.zero_dates, self.invalid_text, self.legacy_temporals)
+        return ValuePolicy(self.zero_dates, self.invalid_text, self.legacy_temporals, self._text_keys)
+
+    def with_text_keys(self, tables: Iterable[TableName]) -> SourceConfig:
+        """Return the same source whose lake holds the dates of these tables' keys as text; see ``Cursor.text_keys``."""
+        found = self.model_copy()
+        found._text_keys = frozenset(tables)  # noqa: SLF001 - of its own class
+        return found
 
     @model_validator(mode="after")
     def _one_namespace_per_database(self) -> Self:

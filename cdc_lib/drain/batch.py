@@ -12,7 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from cdc_lib.binlog.ddl.effects import Naming
+from cdc_lib.binlog.ddl.effects import Kept, Naming
 from cdc_lib.binlog.ddl.history.window import WindowHistory
 from cdc_lib.binlog.framing.scan_progress import WindowSummary
 from cdc_lib.binlog.reader import WindowReader
@@ -26,7 +26,15 @@ from cdc_lib.config import SourceConfig
 from cdc_lib.config.shape import is_shaped, stored_as
 from cdc_lib.config.sharing import shares_lake_table
 from cdc_lib.drain.origin import Origin
-from cdc_lib.errors import DecodeError, PositionNotFound, RowsRolledBack, TableReplaced, TableUnreadable
+from cdc_lib.errors import (
+    DateInKey,
+    DecodeError,
+    PositionNotFound,
+    RowsRolledBack,
+    TableReplaced,
+    TableUnreadable,
+    UnsupportedValue,
+)
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.pace import Pace
@@ -169,13 +177,13 @@ class WindowBatches:
             shaped=partial(is_shaped, config),
             stored=partial(stored_as, config),
             shares=partial(shares_lake_table, config),
-            dates_as_text=config.zero_dates == "string",
+            date_texts=config.values.has_date_texts,
         )
         captured = CapturedTables(
             reading.wants,
             self.shape,
             excluded=reading.left_out,
-            skip=reading.skip,
+            skip=partial(reading.skip, origin.kept),
             quarantines=config.on_error == "quarantine" or bool(reading.left_out),
             cascades=CascadeWatch(origin.cascades, config.cascades, lambda *table: origin.kept(*table) != "fixed"),
         )
@@ -250,9 +258,20 @@ class _WindowReading:
         captured = self.config.tables.captures(database, table)
         return captured and not self._is_read_again(name) and name not in self.faults
 
-    def skip(self, error: DecodeError | TableUnreadable) -> Collection[TableName]:
-        """Return the tables that are left out from here on because of an error; empty if it stops the source."""
+    def skip(self, kept: Callable[[str, str], Kept], error: DecodeError | TableUnreadable) -> Collection[TableName]:
+        """Return the tables that are left out from here on because of an error; empty if it stops the source.
+
+        Args:
+            kept: how the lake keeps a table.
+            error: the error.
+
+        Raises:
+            UnsupportedValue: it stops the source.
+        """
+        error = _without_cure(self.config, error, kept)
         found = at_fault(self.config, error, self.window.start, self.replaced)
+        if not found and isinstance(error, UnsupportedValue):
+            raise error
         new = {table: fault for table, fault in found.items() if table not in self.excluded}
         for table, fault in new.items():
             self.faults.setdefault(table, fault)
@@ -296,7 +315,7 @@ def at_fault(
         replaced: tables that may be left out regardless of ``on_error``.
     """
     tables = tables_at_fault(error, config.tables.captures)
-    automatic = isinstance(error, TableReplaced)
+    automatic = isinstance(error, DateInKey | TableReplaced)
     if config.on_error != "quarantine" and not automatic and not set(tables) <= set(replaced):
         return {}
     file, offset = error.context.get("file"), error.context.get("offset")
@@ -304,6 +323,17 @@ def at_fault(
         at = Position(file, offset)
     fault = Fault(at, error.code, error.message, error.hint)
     return dict.fromkeys(tables, fault)
+
+
+def _without_cure(
+    config: SourceConfig, error: DecodeError | TableUnreadable, kept: Callable[[str, str], Kept]
+) -> DecodeError | TableUnreadable:
+    """Return an error of a date in a key as a plain one if no snapshot can bring the table with other types."""
+    tables = tables_at_fault(error, config.tables.captures) if isinstance(error, DateInKey) else ()
+    if all(kept(*one.pair) == "rows" for one in tables):
+        return error
+    hint = "No snapshot can replace the table's rows. Set zero_dates: string, or exclude the table in the source file."
+    return UnsupportedValue(error.message, hint=hint, **error.context)
 
 
 def _check_files(window: Window, read: Mapping[str, datetime], known: Mapping[str, datetime]) -> None:

@@ -127,6 +127,7 @@ class Cursor:
         writer: random id of the task that wrote this generation; it recognizes its own write after a lost response.
         lease: other consumers only: who holds the subscription.
         interest: other consumers only: what the consumer asked for.
+        text_keys: drain only: tables whose key had a date that no date type holds, sorted; dates of such a key are kept as text.
     """
 
     source: str
@@ -154,6 +155,7 @@ class Cursor:
     held: tuple[HeldTable, ...] = ()
     catching_up: tuple[HeldTable, ...] = ()
     last_transaction: LastTransaction | None = None
+    text_keys: tuple[TableName, ...] = ()
 
     @property
     def began_at(self) -> datetime | None:
@@ -188,6 +190,10 @@ class Cursor:
         if window.start != self.position or not self.gtids_known:
             return None
         return GtidSet.parse(self.identity.flavor, self.gtid_set)
+
+    def with_text_keys(self, tables: Iterable[TableName]) -> Cursor:
+        """Keep the dates of these tables' keys as text from now on."""
+        return replace(self, text_keys=tuple(sorted({*self.text_keys, *tables})))
 
     def with_file_times(self, times: dict[str, datetime]) -> Cursor:
         """Add creation times of binlog files."""

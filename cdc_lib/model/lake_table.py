@@ -389,6 +389,11 @@ class LakeTable:
         return TableFingerprint(self.uuid, self.schema_id, self.sequences.get(table, 0), marker.merged_to)
 
     @property
+    def types(self) -> dict[str, str]:
+        """The types of the columns, by their names in lower case."""
+        return {column.name.lower(): column.type for column in self.columns}
+
+    @property
     def empty(self) -> bool:
         """Whether the table certainly has no rows."""
         return self.records == 0

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from cdc_lib.errors import TableReplaced
+from cdc_lib.errors import DateInKey, TableReplaced
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.table_name import TableName
 
@@ -36,8 +36,8 @@ class Fault:
 
 
 def is_replaced(fault: Fault) -> bool:
-    """Whether the only fault is that the binlog does not have the table's rows: the table is released automatically."""
-    return fault.code == TableReplaced.code
+    """Whether a new snapshot cures the fault: the table is released automatically."""
+    return fault.code in (TableReplaced.code, DateInKey.code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,11 @@ class Report:
         """Whether no table has drift; a skipped table counts as clean."""
         return all(one.clean or one.skipped for one in self.tables)
 
+    @property
+    def compared_nothing(self) -> bool:
+        """Whether every table was skipped, so that nothing is known of any."""
+        return all(one.skipped for one in self.tables)
+
 
 @dataclass(frozen=True, slots=True)
 class CleanCheck:

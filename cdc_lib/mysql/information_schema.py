@@ -54,6 +54,15 @@ class InformationSchema:
         )
         return [(str(database), str(table)) for database, table in rows]
 
+    def with_date_keys(self) -> Sequence[tuple[str, str]]:
+        """Return (database, table) of every table whose key has a date, without the server's own databases."""
+        rows = self._rows(
+            "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS WHERE COLUMN_KEY = 'PRI' "
+            "AND DATA_TYPE IN ('date', 'datetime', 'timestamp') AND TABLE_SCHEMA NOT IN %s",
+            (_SYSTEM,),
+        )
+        return [(str(database), str(table)) for database, table in rows]
+
     def estimated_rows(self) -> dict[tuple[str, str], int]:
         """Return the estimated row count of each base table, from the server's statistics."""
         self._ask_fresh()

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from cdc_lib.config import SourceConfig
+from cdc_lib.errors import DateInKey
 from cdc_lib.model.by_table import Change, table_by_table
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.finding import Finding
@@ -73,7 +74,8 @@ class Quarantine:
 
         changes: list[tuple[TableName, Change]] = [(one.table, partial(recorded, one)) for one in faulty]
         changes += [(table, partial(renamed_while_read, table, start)) for table, start in renamed]
-        return table_by_table(cursor, changes)
+        cured = (one.table for one in faulty if one.fault.code == DateInKey.code)
+        return table_by_table(cursor, changes).with_text_keys(cured)
 
     def _renamed_meanwhile(self, cursor: Cursor, manifests: Sequence[Manifest]) -> Iterator[tuple[TableName, Position]]:
         """Yield tables whose columns were renamed between chunks of their snapshot, and the start of the window."""

@@ -228,8 +228,7 @@ class ChunkReader:
         in_range = self.task.range
         sql = chunks.select_upper(schema, self.task.selection, in_range, index if in_range is not None else "")
         with query(self.config.server, connection, sql) as stream:
-            policy = ValuePolicy(invalid_text="replace")
-            result = ResultSet(whole(chunks.key_schema(schema)), stream, Masker(), policy)
+            result = ResultSet(whole(chunks.key_schema(schema)), stream, Masker(), ValuePolicy())
             for _ in result.groups():
                 pass
         return chunks.key_text(schema, result.last_key) if result.last_key else None

@@ -130,9 +130,9 @@ def select_upper(
 
 
 def key_schema(schema: TableSchema) -> TableSchema:
-    """Return the schema of only the key's columns."""
-    by_name = {column.name: column for column in schema.columns}
-    return TableSchema(schema.database, schema.table, tuple(by_name[n] for n in schema.primary_key), schema.primary_key)
+    """Return the schema of only the key's columns, as bytes: no value of them can be a fault."""
+    columns = tuple(Column(name, SourceType("bytes")) for name in schema.primary_key)
+    return TableSchema(schema.database, schema.table, columns, schema.primary_key)
 
 
 def key_definition(schema: TableSchema, collations: Mapping[str, str]) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ class Cell:
         source_length: SQL of its length; empty if the text can neither hold the separator nor equal NULL's text.
         lake_length: the same in Spark SQL, as text.
         digest: whether the text is a digest of the value.
+        nulls_dates: whether the lake holds null for an invalid date.
     """
 
     column: Column
@@ -51,6 +52,7 @@ class Cell:
     source_length: str = ""
     lake_length: str = ""
     digest: bool = False
+    nulls_dates: bool = False
 
 
 def cell_of(column: Column, lake_type: str, policy: ValuePolicy) -> Cell:
@@ -59,7 +61,7 @@ def cell_of(column: Column, lake_type: str, policy: ValuePolicy) -> Cell:
     Args:
         column: as the source declares it.
         lake_type: type of the lake's column; it may be wider than the source's.
-        policy: the source file's policy for values that the lake cannot hold.
+        policy: the source file's policy for values of the column that the lake cannot hold.
     """
     name = quoted(column.name)
     expected = column.type.lake_type
@@ -97,16 +99,15 @@ def _number(column: Column, name: str, value: str, null: bool) -> Cell:
 
 
 def _date(column: Column, name: str, value: str, null: bool, policy: ValuePolicy) -> Cell:
-    source = name
-    if policy.zero_dates == "null":
-        source, null = f"NULLIF({name}, 0)", True
+    source = f"NULLIF({name}, 0)" if policy.nulls_dates else name
     lake = f"CAST({value} AS STRING)"
     if column.type.kind != "date":
         # By a pattern a time becomes text in half of a cast's time; a fraction that the source's type does not have stays.
         digits = column.type.scale
         lake = f"date_format({value}, 'yyyy-MM-dd HH:mm:ss.{'S' * (digits or 6)}')"
         lake = lake if digits else f"replace({lake}, '.000000', '')"
-    return Cell(column, source, lake, null)
+    # A key of the lake may be null all the same, if an earlier version wrote it.
+    return Cell(column, source, lake, null or policy.zero_dates == "null", nulls_dates=policy.nulls_dates)
 
 
 def _bytes(column: Column, name: str, value: str, null: bool) -> Cell:
@@ -132,17 +133,21 @@ def settled(cell: Cell, text: str | None, policy: ValuePolicy) -> str | None:
     """
     if text is None:
         return None
-    kind = cell.column.type.kind
-    if (
-        cell.column.type.family.is_date
-        and not cell.column.type.as_text
-        and policy.zero_dates == "null"
-        and not _is_date(text)
-    ):
+    if cell.nulls_dates and not _is_date(text):
         return None
-    if kind == "string" and policy.replaces:
+    if cell.column.type.kind == "string" and policy.replaces:
         return _REPLACED.sub("\ufffd", text)
     return text
+
+
+def has_null(keys: Sequence[Cell], texts: Sequence[str | None]) -> bool:
+    """Whether a part of a key is null, as keys with invalid dates were in lake tables of earlier versions."""
+    return any(is_null(cell, text) for cell, text in zip(keys, texts, strict=True))
+
+
+def is_null(cell: Cell, text: str | None) -> bool:
+    """Whether a part of a key is null; lists of keys have an empty text instead, which no date has."""
+    return text is None or (not text and cell.column.type.family.is_date)
 
 
 def _is_date(text: str) -> bool:

@@ -133,14 +133,14 @@ def subject_of(
     if state is not None and tuple(map(str.lower, state.primary_key)) != tuple(map(str.lower, key)):
         names = ", ".join(state.primary_key) or "none"
         return f"its key at the source is {', '.join(key) or 'none'}, and that of the lake table {names}"
-    types = None if state is None else {column.name.lower(): column.type for column in state.columns}
+    types = None if state is None else state.types
     left_out, columns = _columns(whole, projection, target, types, ignores_added=ignores_added)
     left_out += _kept_columns(whole, target, state)
     compared = TableSchema(whole.database, whole.table, tuple(columns), whole.primary_key)
     if not columns or set(whole.primary_key) - {column.name for column in columns}:
         return "no column of it can be compared, or only a part of its key"
     lake_types = {c.name: c.type.lake_type if types is None else types[c.name.lower()] for c in columns}
-    cells = tuple(cell_of(column, lake_types[column.name], values) for column in columns)
+    cells = tuple(cell_of(column, lake_types[column.name], values.of(compared, column)) for column in columns)
     current = CURRENT_ROWS.get(state.mode, "") if state is not None else ""
     folded = state is not None and state.mode == "append"
     return Subject(compared, lake, cells, _how(compared), dict(constants), tuple(left_out), values, current, folded)

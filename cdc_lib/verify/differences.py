@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 from cdc_lib.model.verify import CellDifference, RowDifference
-from cdc_lib.verify.canonical_text import shown
+from cdc_lib.verify.canonical_text import is_null, shown
 from cdc_lib.verify.classify import Look, RowState
 from cdc_lib.verify.comparability import Subject
 
@@ -73,7 +73,10 @@ def _difference(
 
 def _key(subject: Subject, key: tuple[str, ...], seen: RowState | None) -> dict[str, str | None]:
     texts = seen.shown if subject.how == "copies" and seen is not None else key
-    return {cell.column.name: _cut(shown(cell, text)) for cell, text in zip(subject.keys, texts, strict=True)}
+    return {
+        cell.column.name: None if is_null(cell, text) else _cut(shown(cell, text))
+        for cell, text in zip(subject.keys, texts, strict=True)
+    }
 
 
 def _cut(text: str | None) -> str | None:

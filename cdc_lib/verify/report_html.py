@@ -34,6 +34,7 @@ def page(report: Report) -> str:
     """Return the page."""
     drift = [one for one in report.tables if not one.skipped and not one.clean]
     state = _state("drift", f"{len(drift)} tables with drift") if drift else _state("same", "no drift")
+    state = _state("skipped", "not compared") if report.compared_nothing else state
     body = [
         f"<h1>{escape(report.source)}: source and lake {state}</h1>",
         f'<p class="dim">{escape(_when(report))}</p>',

@@ -166,7 +166,7 @@ class Verifier:
                 return f"the table has no key: cdc snapshot {self.config.source} {routed.table.in_shell} reads it again"
             if subject.folded:
                 return f"every change is kept (append): cdc snapshot {self.config.source} {routed.table.in_shell} reads it again"
-            stored = shape_of(self.config, self.credentials).of(self.config.values.applied(schema)).schema
+            stored = shape_of(self.config, self.credentials).of(subject.values.applied(schema)).schema
             return repairer.repair(RepairRequest(subject, routed.target, stored, keys, stop))
 
         return repair

@@ -38,16 +38,18 @@ def subject_at(
     schema = reader.schema(routed.database, routed.name)
     if schema is None:
         return "it was dropped at the source"
-    schema = config.values.applied(schema)
+    found = state()
+    values = config.values.as_held(schema, {} if found is None else found.types)
+    schema = values.applied(schema)
     policy = config.schema_changes.policy(routed.database, routed.name)
     return subject_of(
         schema,
         shape_of(config, credentials).of(schema),
         routed.target,
         lake.name,
-        state(),
+        found,
         routed.constants(config.source),
-        config.values,
+        values,
         ignores_added=policy.add_column == "keep",
     )
 

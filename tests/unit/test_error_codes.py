@@ -43,6 +43,7 @@ CODES = frozenset(
         "unsupported_server",
         "replicated_changes_not_logged",
         "server_changed",
+        "date_in_key",
         "decode_error",
         "unknown_event",
         "unknown_schema",

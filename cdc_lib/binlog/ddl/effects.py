@@ -25,6 +25,10 @@ def _never(_database: str, _table: str) -> bool:
     return False
 
 
+def _no_texts(_table: TableName) -> bool:
+    return False
+
+
 def _as_it_is(_database: str, _table: str, _column: str) -> str | None:
     return ""
 
@@ -40,7 +44,7 @@ class Naming:
         shaped: whether columns of a table are left out or masked, so that no value of its statements may be stored.
         stored: how a column is stored: its mask, empty without one; None if it is not stored.
         shares: whether a table may share its lake table with others.
-        dates_as_text: whether the lake keeps dates as the text that SELECT shows.
+        date_texts: whether the lake keeps dates of a table as the text that SELECT shows.
     """
 
     fold: bool = False
@@ -49,7 +53,7 @@ class Naming:
     shaped: Callable[[str, str], bool] = _never
     stored: Callable[[str, str, str], str | None] = _as_it_is
     shares: Callable[[str, str], bool] = _never
-    dates_as_text: bool = False
+    date_texts: Callable[[TableName], bool] = _no_texts
 
 
 def table_statements(

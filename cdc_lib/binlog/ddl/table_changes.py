@@ -129,7 +129,8 @@ class TableChanges:
         if "MODIFY" not in (text := statement.text.upper()) and "CHANGE" not in text:
             return ""
         known = self.known(*table)
-        return respelled(statement, known, mariadb=self.mariadb, as_text=self.naming.dates_as_text)
+        as_text = self.naming.date_texts(TableName(*table))
+        return respelled(statement, known, mariadb=self.mariadb, as_text=as_text)
 
     def _renamed(self, table: Name, statement: Statement, position: Position, context: ErrorContext) -> TableStatement:
         """Return which columns of a table have other names after a statement, of those that are stored.

@@ -100,7 +100,12 @@ class TableColumns:
         self._epoch = conversion.epoch
         columns = projection.source.columns
         self._codecs = [
-            codec_for(column.type, conversion.values, from_text=False, fill=layout.added_defaults[c])
+            codec_for(
+                column.type,
+                conversion.values.of(projection.source, column),
+                from_text=False,
+                fill=layout.added_defaults[c],
+            )
             for c, column in zip(projection.kept, columns, strict=True)
         ]
         self._op = FixedBuilder(pa.uint8(), np.uint8)
@@ -143,8 +148,7 @@ class TableColumns:
             try:
                 codec.append(data, pos[c], length[c], rows)
             except ValueFault as fault:
-                name = self.layout.schema.columns[c].name
-                raise ValueFault(fault.row, f"column {name}: {fault.what}", fault.hint) from None
+                raise fault.of_column(self.layout.schema.columns[c].name) from None
         self._append_marks(marks, rows, records, gtids)
         self.rows += rows
 

@@ -12,6 +12,7 @@ from cdc_lib.binlog.types.codec import ValueFault
 from cdc_lib.errors import (
     CdcError,
     ChecksumMismatch,
+    DateInKey,
     DecodeError,
     SourceUnavailable,
     UnsupportedValue,
@@ -92,4 +93,5 @@ def payload_fault(context: ErrorContext, inside: int) -> CdcError:
 
 def value_fault(fault: ValueFault, table: str, context: ErrorContext) -> CdcError:
     """Return the error of a cell that has no exact place in the lake."""
-    return UnsupportedValue(fault.what, hint=fault.hint, **context, table=table)
+    kind = DateInKey if fault.in_date_key else UnsupportedValue
+    return kind(fault.what, hint=fault.hint, **context, table=table)

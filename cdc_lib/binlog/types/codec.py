@@ -21,13 +21,21 @@ class ValueFault(Exception):  # not an error of the tree: the reader turns it in
         row: index of the cell among those given to ``append``.
         what: what is wrong with it.
         hint: what to do about it.
+        in_date_key: whether the dates of the table's key could be held as text.
     """
 
-    def __init__(self, row: int, what: str, hint: str = "Exclude the table in the source file.") -> None:
+    def __init__(
+        self, row: int, what: str, hint: str = "Exclude the table in the source file.", *, in_date_key: bool = False
+    ) -> None:
         super().__init__(what)
+        self.in_date_key = in_date_key
         self.row = row
         self.what = what
         self.hint = hint
+
+    def of_column(self, name: str) -> ValueFault:
+        """Return the same fault with the column's name in its text."""
+        return ValueFault(self.row, f"column {name}: {self.what}", self.hint, in_date_key=self.in_date_key)
 
 
 class Codec(Protocol):

@@ -76,6 +76,6 @@ def _text(source_type: SourceType, values: ValuePolicy, *, from_text: bool) -> C
         case "json" if not from_text:
             return JsonCodec()
         case "string" | "enum" | "set":
-            return TextCodec(source_type.charset, replaces=values.replaces)
+            return TextCodec(source_type.charset, values)
         case _:
-            return TextCodec("utf8mb4", replaces=values.replaces)
+            return TextCodec("utf8mb4", values)

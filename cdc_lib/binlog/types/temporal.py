@@ -214,7 +214,7 @@ class DateTimeCodec:
     Args:
         source_type: of kind ``date``, ``datetime`` or ``timestamp``.
         from_text: the cells are those of a text result set (of a session in UTC), not of a row image.
-        values: whether a date with a zero part becomes NULL; else it is a fault.
+        values: whether a date with a zero part becomes NULL, which it never does in a key; else it is a fault.
     """
 
     def __init__(self, source_type: SourceType, *, from_text: bool, values: ValuePolicy) -> None:
@@ -223,7 +223,7 @@ class DateTimeCodec:
         if source_type.form == "old" and not from_text:
             self._form = _OLD_FORMS[source_type.kind]
         self._digits = source_type.scale
-        self._zero_is_null = values.zero_dates != "error"
+        self._values = values
         if source_type.kind == "date":
             self.arrow_type = pa.date32()
             self._column = FixedBuilder(self.arrow_type, np.int32)
@@ -236,12 +236,25 @@ class DateTimeCodec:
         column = self._column
         column.reserve(rows)
         target = (column.values, column.validity.bytes, column.rows)
-        fault = convert(data, pos, length, rows, *target, self._form, self._digits, self._zero_is_null)
+        fault = convert(data, pos, length, rows, *target, self._form, self._digits, self._values.nulls_dates)
         if fault >= 0:
-            hint = "Set zero_dates: 'null' or string, or exclude the table in the source file."
-            raise ValueFault(int(fault), "a date with a zero or impossible part", hint)
+            raise ValueFault(int(fault), *_fault(self._values), in_date_key=_is_cured(self._values))
         column.rows += rows
 
     def finish(self) -> pa.Array:
         """Return the column."""
         return self._column.finish()
+
+
+def _is_cured(values: ValuePolicy) -> bool:
+    """Whether the table can be read again with the dates of its key as text."""
+    return values.in_key and values.zero_dates == "null"
+
+
+def _fault(values: ValuePolicy) -> tuple[str, str]:
+    """Return what is wrong with a date that has no day, and what to do."""
+    if _is_cured(values):
+        what = "a date with a zero or impossible part in the key, of which the lake holds dates"
+        return what, "The table is read again automatically, with the dates of its key as text."
+    hint = "Set zero_dates: 'null' or string, or exclude the table in the source file."
+    return "a date with a zero or impossible part", hint

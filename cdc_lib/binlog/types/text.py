@@ -13,6 +13,13 @@ from cdc_lib.binlog.bytes.copy import copy_ranges, total
 from cdc_lib.binlog.charsets.registry import transcoder
 from cdc_lib.binlog.types.builders import TextBuilder
 from cdc_lib.binlog.types.codec import Bytes, Cells, ValueFault
+from cdc_lib.model.value_policy import ValuePolicy
+
+_HINT = "Correct the row and take a new snapshot (cdc snapshot), or set invalid_text: replace in the source file."
+_KEY_HINT = (
+    "Correct the row and take a new snapshot (cdc snapshot), or exclude the table. With invalid_text: replace two keys could "
+    "become one, so it does not apply to keys."
+)
 
 
 class BytesCodec:
@@ -46,17 +53,17 @@ class TextCodec:
 
     Args:
         charset: MySQL's name of the character set that cells are in.
-        replaces: whether U+FFFD replaces invalid text; else that is a fault.
+        values: whether U+FFFD replaces invalid text, which it never does in a key; else that is a fault.
     """
 
-    def __init__(self, charset: str, *, replaces: bool) -> None:
+    def __init__(self, charset: str, values: ValuePolicy) -> None:
         """Look the character set up."""
         self.arrow_type = pa.string()
         self._column = TextBuilder(self.arrow_type)
         self._charset = charset
         self._transcoder = transcoder(charset)
-        self._replaces = replaces
-        self._growth = 3 if replaces else self._transcoder.growth
+        self._values = values
+        self._growth = 3 if values.replaces else self._transcoder.growth
 
     def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
         """Append cells."""
@@ -64,14 +71,10 @@ class TextCodec:
         column.reserve(rows, self._growth * int(total(length, rows, 0)))
         target = (column.offsets, column.data, column.validity.bytes, column.rows)
         made = self._transcoder
-        bad = made.kernel(data, pos, length, rows, *target, self._replaces, *made.tables)
+        bad = made.kernel(data, pos, length, rows, *target, self._values.replaces, *made.tables)
         if bad >= 0:
             what = f"bytes that are not valid in the character set {self._charset}"
-            raise ValueFault(
-                int(bad),
-                what,
-                "Correct the row and take a new snapshot (cdc snapshot), or set invalid_text: replace in the source file.",
-            )
+            raise ValueFault(int(bad), what, _KEY_HINT if self._values.in_key else _HINT)
         column.rows += rows
 
     def finish(self) -> pa.Array:

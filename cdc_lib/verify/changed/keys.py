@@ -19,7 +19,7 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.rows import REPLACED
 from cdc_lib.store import layout
 from cdc_lib.store.batch_rows import committed, read_columns
-from cdc_lib.verify.canonical_text import Cell
+from cdc_lib.verify.canonical_text import Cell, has_null
 from cdc_lib.verify.changed.cell_arrays import text_array
 from cdc_lib.verify.changed.sample import chosen_files, chosen_keys
 from cdc_lib.verify.comparability import Subject
@@ -121,6 +121,8 @@ def can_be_looked_up(cells: Sequence[Cell], key: Sequence[str | None], policy: V
         key: their texts; an invalid date is null.
         policy: the source file's policy for values that the lake cannot hold.
     """
+    if has_null(cells, key):
+        return False
     for cell, text in zip(cells, key, strict=True):
         if text is None or (policy.replaces and REPLACED in text):
             return False

@@ -24,7 +24,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from cdc_lib.errors import StoreError
+from cdc_lib.errors import ConfigError, StoreError
 from cdc_lib.lake.catalog import translate_errors
 from cdc_lib.model.lake_table import COMPUTED_PROPERTY, LakeColumn, LakeName, LakeTable, computed_from
 from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET
@@ -171,9 +171,16 @@ def rows_of(opened: OpenedTable, subject: Subject, keys: Mapping[str, tuple[str,
 
 def _row_keys(snapshot: PinnedSnapshot, subject: Subject, keys: Mapping[str, tuple[str, ...]]) -> list[RowKey]:
     """Return the keys of the lake table: the columns that a route adds come first."""
-    own = key_columns(subject.keys, list(keys.values()))
     added = [pa.repeat(value, len(keys)) for value in subject.constants.values()]
-    columns = zip([*added, *own.columns], snapshot.key.columns, strict=True)
-    arrays = [array.cast(to.type) for array, to in columns]
+    try:
+        own = key_columns(subject.keys, list(keys.values()))
+        columns = zip([*added, *own.columns], snapshot.key.columns, strict=True)
+        arrays = [array.cast(to.type) for array, to in columns]
+    except (pa.ArrowInvalid, ValueError) as error:
+        raise ConfigError(
+            f"the key of a row has a value that the lake table cannot hold: {error}",
+            hint="cdc verify compares the table as a whole.",
+            table=subject.schema.name,
+        ) from error
     rows = [tuple(array[number] for array in arrays) for number in range(len(keys))]
     return [RowKey(tuple(order_value(one.type, one.as_py()) for one in row), row) for row in rows]

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_lib.errors import ConfigError
 from cdc_lib.lake.catalog import translate_errors
 from cdc_lib.model.lake_table import LakeName, LakeTable
 from cdc_lib.model.table_name import TableName
@@ -113,7 +114,7 @@ class ArrowLakeSums:
         states: dict[str, RowState] = {}
         try:
             states = rows_of(opened, subject, by_key)
-        except (pa.ArrowInvalid, ValueError):
+        except ConfigError:
             by_key = {}  # the source's type has values that the lake's cannot hold
         rest = [name for name in keys if name not in by_key]
         return states | (self._scanned(subject, snapshot, rest) if rest else {})

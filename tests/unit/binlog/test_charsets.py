@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cdc_lib.binlog.charsets.registry import READABLE, decoded
 from cdc_lib.binlog.types.codec import ValueFault
 from cdc_lib.binlog.types.text import TextCodec
+from cdc_lib.model.value_policy import ValuePolicy
 
 UNTIMED = settings(deadline=None, max_examples=60)
 """The first call compiles."""
@@ -25,7 +26,7 @@ def read(charset, *cells, replaces=False):
     data = np.frombuffer(b"".join(cell or b"" for cell in cells) + b"\xbf" * 8, np.uint8)
     length = np.array([-1 if cell is None else len(cell) for cell in cells], np.int64)
     pos = np.cumsum([0, *np.maximum(length, 0)])[:-1].astype(np.int64)
-    codec = TextCodec(charset, replaces=replaces)
+    codec = TextCodec(charset, ValuePolicy(invalid_text="replace" if replaces else "error"))
     codec.append(data, pos, length, len(cells))
     array = codec.finish()
     array.validate(full=True)

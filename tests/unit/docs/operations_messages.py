@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 FOLLOWED_ELSEWHERE = {
+    "column …: a date with a zero or impossible part in the key, of which the lake holds dates": (
+        "tests/integration/drain/test_key_values.py::"
+        "test_a_window_with_such_a_date_leaves_the_table_out_and_a_snapshot_with_texts_follows"
+    ),
     "Spark Connect (sc://) is not supported, …": "tests/unit/config/test_spark_master.py::test_spark_connect_is_refused_and_the_error_names_what_to_use",
     "SPARK_HOME names …, which is not Spark …": "tests/unit/spark/test_gateway.py::test_another_spark_of_the_machine_is_refused_before_it_starts",
     "this is Spark … with Iceberg …: a merge needs …": "tests/unit/spark/test_versions.py::test_versions_that_write_otherwise_are_refused",
