@@ -55,7 +55,7 @@ def run_program(world: World, flavor: str, feed: Feed, metadata: str = "FULL") -
     """Run a program, part by part, until the first failure."""
     outcome = Outcome(Program(flavor, (), metadata))
     with world.home(flavor, metadata) as home, _Sessions(home) as sessions:
-        running = _Running(home)
+        running = Running(home)
         parts: list[tuple[str, list[Statement]]] = []
         try:
             step = next(feed)
@@ -111,7 +111,7 @@ class _Sessions:
         return None
 
 
-class _Running:
+class Running:
     """The product's side of a program."""
 
     def __init__(self, home: Home) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 
 from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.model.lexer import quoted
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
@@ -23,6 +24,7 @@ from tests.harness.lake import lake_config
 from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
 
 SERVERS = {"mysql": MySqlServer, "mariadb": MariaDbServer}
+SYSTEM_DATABASES = ("mysql", "information_schema", "performance_schema", "sys")
 _QUICK = {"innodb-lock-wait-timeout": 2, "lock-wait-timeout": 3, "log-bin-trust-function-creators": "ON"}
 
 
@@ -58,9 +60,15 @@ class World:
                 self._servers[flavor, metadata] = self._stack.enter_context(kind(settings=settings))
             return self._servers[flavor, metadata]
 
-    def home(self, flavor: str, metadata: str) -> Home:
-        """Return databases, a store and a source of their own for one run of a program."""
-        return Home(self, self.server(flavor, metadata), next(self._numbers))
+    def home(self, flavor: str, metadata: str = "FULL", *, all_databases: bool = False) -> Home:
+        """Return databases, a store and a source of their own for one run of a program.
+
+        Args:
+            flavor: the server.
+            metadata: its ``binlog_row_metadata``.
+            all_databases: whether the source captures all databases of the server; then no other program may run beside.
+        """
+        return Home(self, self.server(flavor, metadata), next(self._numbers), all_databases=all_databases)
 
     def forget(self, databases: tuple[str, ...]) -> None:
         """Remove the lake tables of databases."""
@@ -80,15 +88,16 @@ class Home:
         names: the databases of the run, main first.
     """
 
-    def __init__(self, world: World, server: SqlServer, number: int) -> None:
+    def __init__(self, world: World, server: SqlServer, number: int, *, all_databases: bool = False) -> None:
         self.world, self.server = world, server
+        self._all_databases = all_databases
         self.names = (f"fz{number}m", f"fz{number}s")
         self.folder = world.folder / f"p{number}"
         self.config = SourceConfig.model_validate(
             {
                 "source": f"p{number}",
                 "server": {"host": server.host, "port": server.port, "user": server.cdc_user, "password_env": "UNUSED"},
-                "tables": {"include": [f"{name}.*" for name in self.names]},
+                "tables": {"include": ["*.*"] if all_databases else [f"{name}.*" for name in self.names]},
                 "store": {"url": f"file://{self.folder}/store"},
                 "lake": world.lake.model_dump(),
                 "merge": {"driver_memory": "2g", "conf": {"spark.sql.shuffle.partitions": "1"}},
@@ -109,11 +118,12 @@ class Home:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in self.names:
-            self.server.execute(f"DROP DATABASE IF EXISTS {name}")
+        databases = tuple(dict.fromkeys([*self.names, *self.databases()]))
+        for name in databases:
+            self.server.execute(f"DROP DATABASE IF EXISTS {quoted(name)}")
         engine: Any = self.catalog
         engine.engine.dispose()
-        self.world.forget(self.names)
+        self.world.forget(databases)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def has(self, database: str, table: str) -> bool:
@@ -123,6 +133,10 @@ class Home:
 
     def databases(self) -> Iterator[str]:
         """Yield those that exist now."""
+        if self._all_databases:
+            names = self.server.execute("SELECT schema_name FROM information_schema.schemata")
+            yield from (name for (name,) in names if name not in SYSTEM_DATABASES)
+            return
         for name in self.names:
             if self.server.execute("SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", [name]):
                 yield name
