@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -150,3 +152,25 @@ def test_rows_are_selected_again_by_dates_of_keys_that_are_no_days(capture):
     found = capture.pipeline.reselector().read(schema, keys, Point(1, 0, 0))
     assert isinstance(found, Reread)
     assert (found.rows, found.missing) == (4, 1)
+
+
+def test_a_table_that_no_snapshot_can_replace_is_not_read_again(any_server, database, tmp_path):
+    """Its key has a mask: the error says what to set, and a quarantine waits for a person."""
+    mask = {"tables": f"{database}.t", "columns": ["d"], "mask": "hash"}
+    settings = {"start": "latest", "masks": [mask], "mask_key_env": "UNUSED"}
+    captures = []
+    for on_error in ("stop", "quarantine"):
+        capture = Capture(any_server, database, tmp_path / on_error, on_error=on_error, **settings)
+        secret = replace(capture.credentials, mask_key="a key that is long enough")
+        capture.pipeline = replace(capture.pipeline, credentials=secret)
+        captures.append(capture)
+    lax(capture, "CREATE TABLE t (d DATE PRIMARY KEY)")
+    for one in captures:
+        drain_round(one)
+    lax(capture, "INSERT INTO t VALUES (0)")
+    with pytest.raises(UnsupportedValue, match="a date with a zero") as error:
+        drain_round(captures[0])
+    assert "zero_dates: string" in error.value.hint
+    (left_out,) = last_window(captures[1]).quarantined
+    assert left_out.fault.code == UnsupportedValue.code
+    assert cursor_of(captures[1]).text_keys == ()
