@@ -29,12 +29,17 @@ class Alters:
             (self._visible, 1), (self._charset, 1),
         ]  # fmt: skip
 
-    def alter(self, table: Table) -> Altered:
-        """Return one statement of one to three actions."""
+    def alter(self, table: Table, *, keeps_names: bool = False) -> Altered:
+        """Return one statement of one to three actions; ``keeps_names`` gives no column another name or key."""
         random = self.random
-        actions = []
+        actions: list[str] = []
+        able = [
+            one
+            for one in self._actions
+            if not keeps_names or one[0] in (self._add, self._drop, self._index, self._noise, self._move)
+        ]
         for _ in range(random.choice([1, 1, 1, 2, 3])):
-            make = random.choices([one for one, _ in self._actions], [weight for _, weight in self._actions])[0]
+            make = random.choices([one for one, _ in able], [weight for _, weight in able])[0]
             changed, action = make(table)
             if action:
                 table = changed

@@ -6,11 +6,13 @@ lake may differ from SELECT by its documentation (docs/reference/data-types.md, 
 * DATE, DATETIME and TIMESTAMP with a zero or impossible part are null (``zero_dates: "null"``); in a key column null is a fault.
 * A table without rows need not be in the lake, and a column that was added need not be before the table's first change after it.
 * A dropped column stays in the lake.
+* Work tables of online schema change tools are not captured.
 * A table without a primary key is a list of changes: inserted rows minus deleted ones.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +28,7 @@ from pymysql.connections import Connection
 
 Row = tuple[str | None, ...]
 SHOWN = 3
+_WORK_TABLE = re.compile(r"_+.+_(gho|ghc|del|new|old)", re.IGNORECASE)
 _ORDER = ("_epoch", "_binlog", "_offset", "_row")
 _TEMPORAL = ("date", "datetime", "timestamp")
 _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector")
@@ -102,7 +105,7 @@ def differences(
         )
         names = [name for (name,) in cursor.fetchall()]
     for name in names:
-        if name not in left_out:
+        if name not in left_out and not _WORK_TABLE.fullmatch(name):
             yield from _table(connection, database, name, catalog, added_columns=added_columns)
 
 

@@ -239,16 +239,19 @@ class Maker:
         new, name, before = (self._quoted(one) for one in (shadow.name, table.name, old))
         if not (yield from self._do(f"CREATE TABLE {MAIN}.{new} LIKE {MAIN}.{name}", plain=True)):
             return False
-        made, sql = self.alters.alter(shadow)
+        made, sql = self.alters.alter(shadow, keeps_names=True)
         if (yield from self._do(sql)):
             shadow = made
         common = [one for one in shadow.written if any(one.name == other.name for other in table.written)]
         names = ", ".join(self._quoted(one.name) for one in common)
+        copy = f"INTO {MAIN}.{new} ({names}) SELECT {names} FROM {MAIN}.{name}"
         yield from self._do(
-            f"INSERT {self.random.choice(['LOW_PRIORITY IGNORE', 'IGNORE'])} INTO {MAIN}.{new} ({names}) SELECT {names} FROM {MAIN}.{name} LOCK IN SHARE MODE",
-            plain=True,
+            f"INSERT {self.random.choice(['LOW_PRIORITY IGNORE', 'IGNORE'])} {copy} LOCK IN SHARE MODE", plain=True
         )
+        # The tools carry over what changes meanwhile, row by row: here the copy is made again.
         yield from self._do(self.changes.any(table))
+        yield from self._do(f"DELETE FROM {MAIN}.{new}", plain=True)
+        yield from self._do(f"REPLACE {copy}", plain=True)
         taken = yield from self._do(
             f"RENAME {self.random.choice(['/* gh-ost */ TABLE', 'TABLE'])} {MAIN}.{name} TO {MAIN}.{before}, {MAIN}.{new} TO {MAIN}.{name}",
             plain=True,

@@ -154,7 +154,7 @@ class Shapes:
                 tuple(itertools.chain(*TWINS)),
                 twins,
             )
-            name = random.choice(random.choices(pools, (55, 30, 4, 2, 4, 60 if twins else 0))[0])
+            name = random.choice(random.choices(pools, (55, 32, 4, 1, 2, 60 if twins else 0))[0])
             if name not in taken:
                 return name
 
