@@ -120,8 +120,13 @@ def verify(
         print_json({**documents.to_plain(report), "clean": report.clean})
     else:
         show(report)
-    if not report.clean or report.compared_nothing:
-        raise typer.Exit(1)
+    if status := exit_status(report):
+        raise typer.Exit(status)
+
+
+def exit_status(report: Report) -> int:
+    """Return 0 if all is equal, 1 if rows differ or no table was compared."""
+    return 0 if report.clean and not report.compared_nothing else 1
 
 
 def show(report: Report) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
+from cdc_lib.cli.verify import exit_status
 from cdc_lib.model.position import Position
 from cdc_lib.model.verify import CellDifference, Report, RowDifference, TableReport, UncomparedColumn
 from cdc_lib.verify.report_html import page
@@ -62,3 +64,12 @@ def test_the_page_shows_different_rows_and_uncompared_columns():
 def test_a_report_without_drift_says_so():
     """At the top."""
     assert "no drift" in page(Report("shop", 1, POSITION, "", AT, AT, (TableReport("a.b", "lake.a.b"),)))
+
+
+def test_a_report_without_a_compared_table_is_no_success():
+    """Nothing is known of its tables; beside a compared table, a skipped one is a line of the report."""
+    wrong, skipped, equal = REPORT.tables
+    nothing = replace(REPORT, tables=(skipped,))
+    assert "no drift" not in page(nothing)
+    reports = (nothing, replace(REPORT, tables=(equal, skipped)), replace(REPORT, tables=(wrong, equal)))
+    assert [exit_status(one) for one in reports] == [1, 0, 1]
