@@ -51,6 +51,9 @@ NO_KEYS = (
 )
 """Names and words of a process, perhaps on another machine, without keys for the storage."""
 
+OVER = ("ExpiredToken", "token has expired", "token is expired", "Token expired")
+"""Names and words of a storage or catalog about a session token that was valid."""
+
 NO_REGION = ("Unable to load region",)
 """Words of a client of S3 without a region."""
 
@@ -122,6 +125,12 @@ def _unset(text: str, action: str, table: str) -> CdcError | None:
         hint = "Name the keys in the source file (store.access_key_env and store.secret_key_env, store.service_account_env or "
         hint += "store.azure_secret_env), or give each machine of Spark a role that may use the store."
         return StoreUnavailable(f"could not {action}: no keys for the storage: {_short(text)}", hint=hint, table=table)
+    if any(word in text for word in OVER):
+        hint = "It is retried: a role gives each attempt a new token. A token that was set by hand (AWS_SESSION_TOKEN, lake.properties) "
+        hint += "must be replaced; restart a Spark server with it."
+        return StoreUnavailable(
+            f"could not {action}: the session token is over: {_short(text)}", hint=hint, table=table
+        )
     if any(word in text for word in NO_REGION):
         hint = "Name it in the source file: store.region, or client.region in lake.properties."
         return ConfigError(f"could not {action}: no region for S3: {_short(text)}", hint=hint, table=table)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from cdc_lib.errors import MergeError
-from spark_jobs.errors import NO_KEYS, NO_REGION
+from spark_jobs.errors import NO_KEYS, NO_REGION, OVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,11 @@ CAUSES = (
         "Name it in the source file: store.region, or client.region in lake.properties.",
     ),
     Cause(
+        OVER,
+        "the session token is over",
+        "Give the machines of Spark a role, or new keys; restart a Spark server with them.",
+    ),
+    Cause(
         (
             "InvalidAccessKeyId",
             "Access Key Id you provided does not exist",
@@ -54,7 +59,6 @@ CAUSES = (
             "SignatureDoesNotMatch",
             "request signature we calculated does not match",
             "InvalidToken",
-            "ExpiredToken",
         ),
         "S3 does not accept the key",
         "Correct the keys that store.access_key_env and store.secret_key_env name, or those in lake.properties.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cdc_lib.binlog.framing.damaged_file import hint_of_damage
+from cdc_lib.binlog.framing.damaged_file import next_file, restore_or_continue
 from cdc_lib.binlog.framing.event_types import is_no_file
 from cdc_lib.errors import AnonymousNotSent, PositionNotFound, SourceError, SourceUnavailable
 
@@ -56,7 +56,8 @@ def refusal(payload: bytes, context: ErrorContext) -> SourceError:
     if number in _INTERRUPTED:
         return SourceUnavailable(message, hint="The task can be tried again.", **context)
     if any(words in text for words in _NO_EVENT):
-        hint = f"The server was reverted to an earlier state, or its file is damaged. {hint_of_damage(context)}"
+        way_out = restore_or_continue(context.get("source", "{source}"), next_file(str(context["file"])))
+        hint = f"Its file is damaged, or the server was reverted to an earlier state. {way_out}"
         return PositionNotFound(message, hint=hint, **context)
     hint = _NO_FILE.format(source=context.get("source", "SOURCE")) if is_no_file(number, text) else ""
     return SourceError(message, hint=hint, **context)

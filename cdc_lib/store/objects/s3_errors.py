@@ -24,6 +24,9 @@ _TRY_AGAIN = {
     "TooManyRequestsException",
 }
 
+_OVER = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"}
+"""Codes of a session token that was valid: the next process may get a new one."""
+
 _KEYS = "Check access_key_env and secret_key_env, or the AWS credentials of this process."
 
 _HINTS = {
@@ -35,7 +38,6 @@ _HINTS = {
     "AuthorizationHeaderMalformed": "Set store.region to the region of the bucket.",
     "IllegalLocationConstraintException": "Set store.region to the region of the bucket.",
     "PermanentRedirect": "Set store.region to the region of the bucket, or correct store.endpoint_url.",
-    "ExpiredToken": "The session's credentials are over: give it new ones.",
     "InvalidToken": _KEYS,
     "RequestTimeTooSkewed": "Set this machine's clock right.",
     "NotImplemented": "The server lacks conditional writes or multipart uploads; take one that has them.",
@@ -60,6 +62,10 @@ def fault_of(
     message = f"could not {action}: the S3 server answered {status}{name}: {answer.rstrip('.')}"
     if (status >= 500 and code != "NotImplemented") or status in {408, 429} or code in _TRY_AGAIN:
         return StoreUnavailable(message, hint="It is retried.", **context)
+    if code in _OVER:
+        hint = "It is retried: a role or a web identity gives each attempt a new token. If you set AWS_SESSION_TOKEN or the fields of a "
+        hint += "connection by hand, set new keys there."
+        return StoreUnavailable(message, hint=hint, **context)
     if code in _HINTS:
         return ConfigError(message, hint=_HINTS[code], **context)
     if status in {401, 403}:

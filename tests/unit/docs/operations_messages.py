@@ -56,6 +56,7 @@ FOLLOWED_ELSEWHERE = {
     "the server is …, which is not supported": "tests/integration/mysql/test_managed_servers.py::test_plan_and_doctor_refuse_a_foreign_server_before_anything_is_written",
     "the server ended the binlog stream before the window's end": "tests/integration/drain/test_drain_faults.py::test_a_connection_cut_at_any_byte_leaves_nothing",
     "process … on … holds the lock …": "tests/contract/test_local_processes.py::test_a_writer_that_is_stopped_is_named_and_its_successor_can_be_tried_again",
+    "could not …: the session token is over: …": "tests/unit/spark/test_faults.py::test_java_errors_are_translated_to_the_error_tree",
     "the cursor continues in a new epoch: …": "tests/integration/plan/test_start.py::test_a_source_goes_on_with_what_came_after_a_purge_of_read_files",
     "the server gave GTIDs to two transactions each: …": "tests/integration/plan/test_reverted_server.py::test_gtids_that_are_used_twice_are_not_acknowledged",
     "the server refuses to read a table: …": "tests/integration/drain/test_unreadable_tables.py::test_a_table_that_the_user_may_not_read_is_named",

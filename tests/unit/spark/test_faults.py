@@ -24,6 +24,8 @@ from spark_jobs.runtime.parallel_tables import all_failures
         ("[SQLITE_CANTOPEN] Unable to open the database file (unable to open database file)", ConfigError),
         ("UncheckedSQLException: [SQLITE_READONLY] Attempt to write a readonly database", ConfigError),
         ("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file", CorruptBatch),
+        ("S3Exception: The provided token has expired. (Service: S3, Status Code: 400)", StoreUnavailable),
+        ("[FAILED_READ_FILE.NO_HINT] Encountered error: AWS Error Code: ExpiredToken", StoreUnavailable),
         ("[CAST_OVERFLOW] The value cannot be cast", MergeError),
     ],
 )
