@@ -33,6 +33,7 @@ CdcError
 │   ├── SparkUnavailable *       the Spark server does not answer, or does not know the job any more
 │   ├── MergeConflict *          another writer committed to the table meanwhile
 │   ├── ForeignChange            the lake table no longer holds what was merged
+│   ├── MachineExhausted         a disk or the memory is full, or Spark has ended: no table can be merged
 │   ├── SchemaChangeStopped      a change at the source at which the source file stops the table
 │   ├── SchemaChangeAsked        a change at the source that waits for a person
 │   └── IncompatibleSchema       a column change that cannot be applied without loss
@@ -149,6 +150,12 @@ class LakeMissing(ConfigError):
     """The catalog of the lake does not exist yet: nothing was merged."""
 
     code = "lake_missing"
+
+
+class LakeRefused(ConfigError):
+    """The storage or the catalog of the lake refuses the job, for all tables."""
+
+    code = "lake_refused"
 
 
 class SourceError(CdcError):
@@ -347,6 +354,12 @@ class ForeignChange(MergeError):
     """Another writer changed merged rows of the lake table."""
 
     code = "foreign_change"
+
+
+class MachineExhausted(MergeError):
+    """A disk or the memory of a machine is full, or Spark has ended, so that no table can be merged."""
+
+    code = "machine_exhausted"
 
 
 class SchemaChangeStopped(MergeError):

@@ -20,7 +20,7 @@ from cdc_lib.drain.batch import Exclusions
 from cdc_lib.drain.columns import cascade_findings, check_tables, shape_of, versioned
 from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import BatchNotDurable, ConfigError, CursorMoved, DecodeError, UnsupportedServer
-from cdc_lib.merge.answers import answer_question, find_question
+from cdc_lib.merge.answers import answer_question, find_question, undecided
 from cdc_lib.merge.held import held_too_long
 from cdc_lib.merge.planner import Merging, plan_of
 from cdc_lib.model.cascades import Cascades
@@ -241,7 +241,10 @@ class Pipeline:
     def _with_snapshots_again(self, cursor: Cursor, by: str) -> Cursor:
         """Return the drain cursor with requests for new snapshots of tables that were being read when an epoch ended."""
         lake = self.cursors.load(self.config.source, LAKE)
-        if lake is None or not (tables := held_too_long(cursor, lake)):
+        if lake is None or not lake.held:
+            return cursor
+        still = undecided(self.config, self.store, lake.held)
+        if not (tables := held_too_long(cursor, lake, still)):
             return cursor
         request = ResnapshotRequest("its snapshot was being read when an epoch ended", _now(), by)
         return self._quarantine.with_new_snapshots(cursor, lake, tables, request)

@@ -8,7 +8,16 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from cdc_lib.errors import CdcError, ConfigError, CorruptBatch, MergeConflict, MergeError, StoreUnavailable, WrongClock
+from cdc_lib.errors import (
+    CdcError,
+    CorruptBatch,
+    LakeRefused,
+    MachineExhausted,
+    MergeConflict,
+    MergeError,
+    StoreUnavailable,
+    WrongClock,
+)
 
 VALIDATIONS = (
     "Found conflicting files",
@@ -73,6 +82,21 @@ UNAVAILABLE = (
 )
 """Names and words of a storage or catalog that does not answer."""
 
+EXHAUSTED = (
+    "No space left on device",
+    "Disk quota exceeded",
+    "OutOfMemoryError",
+    "Too many open files",
+    "SparkContext was shut down",
+    "stopped SparkContext",
+    "ExecutorLostFailure",
+    "Answer from Java side is empty",
+)
+"""Names and words of a machine without room on its disk or in its memory, and of a Spark that has ended."""
+
+NO_PERMISSION = ("AccessDenied", "AccessControlException", "ForbiddenException", "NotAuthorizedException")
+"""Names of a storage or a catalog that refuses the job."""
+
 MISSING = (
     "FAILED_READ_FILE",
     "PATH_NOT_FOUND",
@@ -80,6 +104,16 @@ MISSING = (
     "is not a Parquet file",
 )
 """Names and words of a data file that cannot be read."""
+
+_FAULTS: tuple[tuple[tuple[str, ...], type[CdcError], str], ...] = (
+    (EXHAUSTED, MachineExhausted, "Look at the disks and the memory of Spark's machines, then merge again."),
+    (
+        MISSING,
+        CorruptBatch,
+        "A file of a batch or of the table is missing or damaged; restore it from the store's versions.",
+    ),
+)
+"""Words, the class of the error, and its hint."""
 
 NO_TABLE = ("NoSuchTableException", "TABLE_OR_VIEW_NOT_FOUND", "NoSuchNamespaceException", "SCHEMA_NOT_FOUND")
 """Names and words of a missing table."""
@@ -113,9 +147,9 @@ def fault_of(error: Exception, action: str, table: str) -> CdcError:
         return unset
     if any(word in text for word in UNAVAILABLE):
         return StoreUnavailable(f"could not {action}: no answer: {_short(text)}", table=table)
-    if any(word in text for word in MISSING):
-        hint = "A file of a batch or of the table is missing or damaged; restore it from the store's versions."
-        return CorruptBatch(f"could not {action}: {_short(text)}", hint=hint, table=table)
+    for words, kind, hint in _FAULTS:
+        if any(word in text for word in words):
+            return kind(f"could not {action}: {_short(text)}", hint=hint, table=table)
     return MergeError(f"could not {action}: {_short(text)}", table=table)
 
 
@@ -133,10 +167,13 @@ def _unset(text: str, action: str, table: str) -> CdcError | None:
         )
     if any(word in text for word in NO_REGION):
         hint = "Name it in the source file: store.region, or client.region in lake.properties."
-        return ConfigError(f"could not {action}: no region for S3: {_short(text)}", hint=hint, table=table)
+        return LakeRefused(f"could not {action}: no region for S3: {_short(text)}", hint=hint, table=table)
+    if any(word in text for word in NO_PERMISSION):
+        hint = "Give the job's user the right to read and write the lake's tables in the storage and the catalog."
+        return LakeRefused(f"could not {action}: no permission: {_short(text)}", hint=hint, table=table)
     if any(word in text for word in NO_RIGHTS):
         hint = "Give the file in lake.uri and its folder to the user of the job (chown), with the right to write."
-        return ConfigError(
+        return LakeRefused(
             f"could not {action}: the catalog's file cannot be opened: {_short(text)}", hint=hint, table=table
         )
     return None

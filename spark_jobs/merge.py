@@ -9,12 +9,10 @@ from functools import partial
 
 from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import MergeConflict
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.reselect.rows import Reselector
 from spark_jobs.job import arguments_of, ended, log_in
 from spark_jobs.merging.run import run
-from spark_jobs.runtime.log_lines import say
 
 __all__ = ["main", "run"]
 
@@ -32,15 +30,9 @@ def _merge(config: SourceConfig, options: argparse.Namespace, *, handed: Credent
     if plan is None:
         return "nothing to merge"
     origin = partial(_reselector, config, handed) if config.reselect.is_on else None
-    try:
-        cut = run(config, plan, pipeline.store, origin)
-    except MergeConflict as error:
-        # The plan was replaced, perhaps by this job itself: the new plan is merged now, not in the next run.
-        again = pipeline.plan_merge(by=options.by)
-        if again is None or again.merge_id == plan.merge_id:
-            raise
-        say(f"{error}\nplanned again: {again.merge_id}")
-        cut = run(config, again, pipeline.store, origin)
+    cut = run(config, plan, pipeline.store, origin, partial(pipeline.plan_merge, by=options.by))
+    if cut is None:
+        return "nothing to merge"
     return f"cut {cut.merge_id} at {cut.position}, {sum(t.changes for t in cut.tables)} changes"
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.failed_table import Stopped
+from cdc_lib.model.held_table import HeldTable
 from cdc_lib.model.position import Position
+from cdc_lib.model.schema_policy import SchemaPolicy
 from cdc_lib.model.schema_question import DECISIONS, Decision, SchemaAnswer, SchemaQuestion
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
@@ -47,6 +49,20 @@ def answers_for(config: SourceConfig, store: ObjectStore) -> tuple[SchemaAnswer,
     return stored_answers(store, config.source) if config.schema_changes.asks else ()
 
 
+def policy_of(config: SourceConfig, table: TableName, answers: Sequence[SchemaAnswer]) -> SchemaPolicy:
+    """Return what the source file and the answers say about statements on a table."""
+    policy = config.schema_changes.policy(*table.pair)
+    mine = tuple(one for one in answers if one.question.table == table)
+    return replace(policy, answers=mine) if mine else policy
+
+
+def undecided(config: SourceConfig, store: ObjectStore, held: Iterable[HeldTable]) -> frozenset[HeldTable]:
+    """Return the tables that stopped at statements which the source file and the answers still leave undecided."""
+    stopped = [(one, one.stopped) for one in held if one.stopped is not None]
+    answers = answers_for(config, store) if stopped else ()
+    return frozenset(one for one, at in stopped if at.is_undecided(policy_of(config, at.question.table, answers)))
+
+
 def open_questions(store: ObjectStore, source: str) -> list[OpenQuestion]:
     """Return the statements at which tables wait, also those that are answered and not merged yet."""
     return questions_of(store, last_stopped(store, source))
@@ -63,7 +79,11 @@ def questions_of(store: ObjectStore, stopped: Stopped | None) -> list[OpenQuesti
         return []
     return [
         OpenQuestion(
-            one.question, one.lake_table, stopped.at, one.what, find_answer(store, stopped.source, one.question)
+            one.question,
+            one.lake_table,
+            one.since or stopped.at,
+            one.what,
+            find_answer(store, stopped.source, one.question),
         )
         for one in stopped.tables
         if one.question is not None

@@ -1,7 +1,8 @@
-"""Which tables a merge leaves out because their snapshots are not complete, and which catch up: pure.
+"""Which tables a merge leaves out because their snapshots are not complete or a statement is not decided, and which catch up: pure.
 
 Law: a table that is held misses all changes from its place on. The merge that brings its snapshot brings them as well, in the
 same commit. So the table gets what it would get if the whole lake had waited for the snapshot, and no other table waits.
+The same holds for a table that stopped at a statement: the merge after the decision brings its changes.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def next_merge(
     new: Iterable[SnapshotTask],
     unready: Collection[SnapshotTask],
     windows: Sequence[Window],
+    undecided: Collection[HeldTable] = (),
 ) -> NextMerge:
     """Decide what the next merge takes, so that no change is merged after a snapshot that includes it.
 
@@ -49,6 +51,7 @@ def next_merge(
         new: snapshots with chunks that the lake does not have.
         unready: snapshots that cannot be merged yet: they are being read, or a window may still make them useless.
         windows: windows to merge, in order.
+        undecided: the held tables that wait for a decision about a statement.
     """
     records = _by_table(drain.quarantine)
     places = {table: _moved(one, records.get(table, ())) for table, one in lake.places.items()}
@@ -61,7 +64,7 @@ def next_merge(
     for table in sorted({*places, *waiting}):
         place = places.get(table)
         start = _held_from(lake, place, waiting.get(table), records.get(table, ()))
-        if place is not None and (start == place or place.epoch < lake.epoch):
+        if place is not None and (start == place or place.epoch < lake.epoch or place in undecided):
             held.append(place)
             staying.add(table)
             continue
@@ -73,7 +76,7 @@ def next_merge(
     return NextMerge(chunks, tuple(windows), tuple(held), tuple(catching_up))
 
 
-def held_too_long(drain: Cursor, lake: Cursor) -> list[TableName]:
+def held_too_long(drain: Cursor, lake: Cursor, undecided: Collection[HeldTable] = ()) -> list[TableName]:
     """Return the tables whose place is in an earlier epoch than the drain cursor: they need a new snapshot.
 
     A snapshot that is being read when an epoch ends begins again in the next one, and no merge takes changes of two epochs.
@@ -81,11 +84,12 @@ def held_too_long(drain: Cursor, lake: Cursor) -> list[TableName]:
     Args:
         drain: the drain cursor.
         lake: the lake cursor.
+        undecided: the held tables that wait for a decision about a statement: no snapshot replaces their rows before.
     """
     records = _by_table(drain.quarantine)
     others = {one.table for one in lake.catching_up} | {one.table for one in drain.quarantine if one.is_open}
     places = (_moved(one, records.get(one.table, ())) for one in lake.held if one.table not in others)
-    return sorted(one.table for one in places if one.epoch < drain.epoch)
+    return sorted(one.table for one in places if one.epoch < drain.epoch and one not in undecided)
 
 
 def _ahead(

@@ -11,6 +11,7 @@ from functools import partial
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import MergeConflict
 from cdc_lib.lake.routing import indistinct_tables, lake_merges
+from cdc_lib.merge.answers import undecided
 from cdc_lib.merge.chunks import first_reads
 from cdc_lib.merge.held import next_merge
 from cdc_lib.model.cursor import LAKE, Cursor
@@ -69,7 +70,8 @@ class Merging:
         manifests = [] if all_wait else list(self._durable(drain, lake))
         prepared = self._prepared(drain, lake, manifests)
         windows = tuple(manifest.window for manifest in manifests if manifest.window is not None)
-        found = next_merge(drain, lake, _new_chunks(drain, lake), unready, windows)
+        still = undecided(self.config, self.store, lake.held)
+        found = next_merge(drain, lake, _new_chunks(drain, lake), unready, windows, still)
         if not found.chunks and not found.windows and not found.catching_up and found.held == lake.held:
             return lake
         planned = replace(lake, in_flight_snapshots=found.chunks, in_flight=found.windows, prepared=prepared)

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from cdc_lib.merge.plan import StoredBatch
-from cdc_lib.model.held_table import HeldTable, held_in
+from cdc_lib.model.held_table import HeldTable, by_name, held_in
 from cdc_lib.model.merge_plan import MergePlan, TableCut
-from cdc_lib.model.quarantine import QuarantineRecord, excluded_tables
+from cdc_lib.model.position import Position
+from cdc_lib.model.quarantine import LaggingTable, QuarantineRecord, excluded_tables
 from cdc_lib.model.table_name import TableName
 
 
@@ -43,7 +44,16 @@ def _others(tables: Iterable[TableName], excluded: Collection[TableName]) -> tup
     return tuple(table for table in tables if table not in excluded)
 
 
+def positions_of(held: Iterable[HeldTable], lagging: Iterable[LaggingTable]) -> dict[TableName, Position]:
+    """Return the last merged position of each quarantined or held table; one that is held before its record begins is there."""
+    places = by_name(held)
+    late = (
+        one for one in lagging if (at := places.get(one.table)) is None or one.last.begins_by(at.epoch, at.position)
+    )
+    return {one.table: one.position for one in places.values()} | {one.table: one.position for one in late}
+
+
 def marked(tables: Iterable[TableCut], plan: MergePlan) -> list[TableCut]:
     """Return the tables of a cut; ``as_of`` is the last merged position of each quarantined or held one."""
-    positions = {one.table: one.position for one in plan.held} | {lag.table: lag.position for lag in plan.lagging}
+    positions = positions_of(plan.held, plan.lagging)
     return [replace(cut, as_of=positions.get(cut.table)) for cut in tables]

@@ -19,7 +19,7 @@ _ROWS: Mapping[Decision, str] = {
 
 @dataclass(frozen=True, slots=True)
 class StoppedChange:
-    """A schema change at which a table stops.
+    """A schema change at which a table stops; :func:`cdc_lib.model.failed_table.statement_of` reads it from its errors.
 
     Args:
         table: the source table.
@@ -45,10 +45,13 @@ class StoppedChange:
             "Afterwards it may be stop again, for the next change.",
             table=self.table,
             column=self.column,
+            change=self.kind,
+            epoch=self.epoch,
+            position=str(self.position),
         )
 
     def asked(self) -> SchemaChangeAsked:
-        """Return the error where the source file has ``ask``; :func:`cdc_lib.model.failed_table.question_of` reads it."""
+        """Return the error where the source file has ``ask``."""
         return SchemaChangeAsked(
             f"the source {self.what}, and the table waits for an answer (schema_changes.{self.kind}: ask)",
             hint=f"Answer {self._decisions()}: cdc schema answer {{source}} {self.table.in_shell} "

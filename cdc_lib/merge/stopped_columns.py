@@ -47,10 +47,14 @@ def refuse_columns(
     _refuse(policy, "drop_column", routed, decision.dropped, inputs, "dropped")
     followed = [name for name in decision.dropped if name.lower() in decision.left_out]
     if followed and others:
+        statement = statement_of(routed, followed, inputs)
         raise SchemaChangeStopped(
             f"the source dropped {_listed(followed)}, and {', '.join(others)} share the lake table",
             hint="Set schema_changes.drop_column: keep for the table in the source file, and merge again.",
             table=routed.table,
+            change="drop_column",
+            epoch=statement.epoch,
+            position=str(statement.position),
         )
 
 

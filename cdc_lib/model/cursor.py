@@ -7,7 +7,7 @@ cursor and give the next one; a cursor store swaps the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
@@ -16,9 +16,9 @@ from cdc_lib.errors import CursorMoved
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.gtid import NO_GTIDS, GtidSet, WindowGtids
-from cdc_lib.model.held_table import HeldTable, by_name
+from cdc_lib.model.held_table import HeldTable, StoppedAt, by_name
 from cdc_lib.model.last_transaction import LastTransaction
-from cdc_lib.model.position import Position, file_number
+from cdc_lib.model.position import Point, Position, file_number
 from cdc_lib.model.quarantine import LaggingTable, QuarantineRecord, excluded_tables, lagging_tables
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.subscription import Interest, Lease
@@ -118,7 +118,8 @@ class Cursor:
         in_flight: windows that are planned and not yet acknowledged; they tile the stream from the position on.
         snapshots: per table, the chunks that are acknowledged.
         in_flight_snapshots: lake only: per table, the chunks that the merge in flight reaches.
-        held: lake only: tables whose changes from a place on wait for their snapshots; of the merge in flight too.
+        held: lake only: tables whose changes from a place on wait for their snapshots, or for a decision about a statement; of
+            the merge in flight too.
         catching_up: lake only: tables for which the merge in flight also takes the windows from their place up to its start.
         moves: the last hundred moves, oldest first.
         prepared: lake only: XA transactions that are prepared before the position and not decided, by their xids.
@@ -341,10 +342,24 @@ class Cursor:
         held = tuple(places[table] for table in sorted(places))
         return replace(self, in_flight=(), in_flight_snapshots=(), held=held, catching_up=())
 
+    def stopped_at(self, statements: Mapping[TableName, StoppedAt]) -> Cursor:
+        """Return the lake cursor, with no merge in flight, with tables held where the lake is with them, each because of a statement."""
+        places = self.places
+        for table, statement in statements.items():
+            places[table] = replace(HeldTable.at(table, self.reached(table)), stopped=statement)
+        return replace(self, held=tuple(places[table] for table in sorted(places)))
+
     @property
     def places(self) -> dict[TableName, HeldTable]:
         """Where the lake is with each held table: it has the changes before, and none after."""
         return {**by_name(self.held), **by_name(self.catching_up)}
+
+    def reached(self, table: TableName) -> tuple[int, Position]:
+        """Return where the lake is with a table; a place after the lake's position is where the table will be held."""
+        place, here = self.places.get(table), Point.at(self.epoch, self.position)
+        return (
+            (place.epoch, place.position) if place is not None and place.point < here else (self.epoch, self.position)
+        )
 
     def of_table(self, place: HeldTable | None) -> Cursor:
         """Return the lake cursor at the place where the lake is with a table; unchanged if the table is not held."""

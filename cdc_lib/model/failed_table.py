@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from cdc_lib.errors import CdcError, SchemaChangeAsked
+from cdc_lib.errors import CdcError, SchemaChangeAsked, SchemaChangeStopped
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema_question import DECISIONS, SchemaQuestion
 from cdc_lib.model.table_name import TableName
@@ -22,6 +22,7 @@ class StoppedTable:
         what: what is wrong.
         hint: what to do.
         question: the statement at which the table waits for an answer; None if it stopped for another reason.
+        since: when a merge first stopped there (UTC); None for the last merge.
     """
 
     tables: tuple[TableName, ...]
@@ -30,11 +31,14 @@ class StoppedTable:
     what: str
     hint: str
     question: SchemaQuestion | None = None
+    since: datetime | None = None
 
     @classmethod
-    def by(cls, error: CdcError, tables: tuple[TableName, ...], lake_table: str) -> StoppedTable:
+    def by(
+        cls, error: CdcError, tables: tuple[TableName, ...], lake_table: str, since: datetime | None = None
+    ) -> StoppedTable:
         """Return the table that an error stopped."""
-        return cls(tables, lake_table, error.code, error.message, error.hint, question_of(error))
+        return cls(tables, lake_table, error.code, error.message, error.hint, question_of(error), since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,15 @@ class Stopped:
 
 def question_of(error: CdcError) -> SchemaQuestion | None:
     """Return the question that an error asks; None for another error, and for one that counts several."""
+    return statement_of(error) if isinstance(error, SchemaChangeAsked) else None
+
+
+def statement_of(error: CdcError) -> SchemaQuestion | None:
+    """Return the statement at which a table stopped; None for another error, and for one that counts several."""
     found = {name: error.context.get(name) for name in ("table", "change", "epoch", "position")}
     kind = next((kind for kind in DECISIONS if kind == found["change"]), None)
-    if not isinstance(error, SchemaChangeAsked) or kind is None or not isinstance(found["epoch"], int):
+    stopped = isinstance(error, SchemaChangeAsked | SchemaChangeStopped)
+    if not stopped or kind is None or not isinstance(found["epoch"], int):
         return None
     table, position = TableName.parse(str(found["table"])), Position.parse(str(found["position"]))
     return SchemaQuestion(table, kind, found["epoch"], position)

@@ -60,6 +60,7 @@ def quarantine(
     *,
     at: datetime,
     by: str,
+    stopped: bool = False,
 ) -> Cursor:
     """Return the drain cursor with a table quarantined.
 
@@ -70,16 +71,26 @@ def quarantine(
         reached: epoch and position of the lake: it has all windows before it, and none after it.
         at: now (UTC).
         by: who requests it.
+        stopped: whether the lake takes no change of the table from the reached position on, because a merge fails with it or
+            it stopped at a statement.
     """
     last, waiting = cursor.quarantine_record(faulty.table), unmerged.get(faulty.table)
+    if last is not None and last.is_open and stopped and not last.begins_by(*reached):
+        earlier = replace(last, epoch=reached[0], start=reached[1], as_of=reached[1])
+        return replace(cursor, quarantine=tuple(earlier if one == last else one for one in cursor.quarantine))
     if last is not None and (last.is_open or (faulty.start is not None and last.covers(cursor.epoch, faulty.start))):
         return cursor
     epoch, start = reached if faulty.start is None else (cursor.epoch, faulty.start)
+    if stopped:
+        epoch, start = min((epoch, start), reached)
     state = start
     if waiting is not None and waiting.needs(faulty.start):
         cursor = cancel_task(cursor, waiting.task)
-        if last is not None and last.released_position is not None and last.snapshot_id == waiting.task.snapshot_id:
-            epoch, start, state = last.released_epoch, last.released_position, last.as_of
+        goes_on = last is not None and not last.is_open and last.snapshot_id == waiting.task.snapshot_id
+        if last is not None and last.released_position is not None and goes_on:
+            if not stopped:
+                epoch, start = last.released_epoch, last.released_position
+            state = last.as_of if last.begins_by(epoch, start) else start
         else:
             # After a failover the lake may still be in the previous epoch.
             epoch, start = min((epoch, start), reached)

@@ -67,7 +67,8 @@ class Quarantine:
                 return resnapshot(alone, one.table, one.start, one.fault.reason)
             place = places.get(one.table)
             mine = (place.epoch, place.position) if place is not None else reached
-            return quarantine(alone, one, unmerged, mine, at=at, by=by)
+            stopped = place is not None and place.stopped is not None
+            return quarantine(alone, one, unmerged, mine, at=at, by=by, stopped=stopped)
 
         def renamed_while_read(table: TableName, start: Position, alone: Cursor) -> Cursor:
             return resnapshot(alone, table, start, "its columns were renamed while it was read")
@@ -134,15 +135,17 @@ class Quarantine:
     def excluded(self, cursor: Cursor, lake: Cursor, faulty: FaultyTable, *, at: datetime, by: str) -> Cursor:
         """Return the drain cursor with a table quarantined at the lake's position, because a merge cannot continue with it.
 
+        A snapshot that the merge was to bring is cancelled.
+
         Args:
             cursor: the drain cursor.
-            lake: the lake's cursor.
+            lake: the lake's cursor, without the merge.
             faulty: the table and its fault.
             at: now (UTC).
             by: who requests it.
         """
-        here = lake.of_table(lake.places.get(faulty.table))
-        return quarantine(cursor, faulty, self._unmerged(cursor, lake), (here.epoch, here.position), at=at, by=by)
+        reached, unmerged = lake.reached(faulty.table), self._unmerged(cursor, lake)
+        return quarantine(cursor, faulty, unmerged, reached, at=at, by=by, stopped=True)
 
     def after_failover(self, cursor: Cursor, lake: Cursor | None, *, at: datetime, by: str) -> Cursor:
         """Return the drain cursor with requests for new snapshots of tables that were read past the end of the last epoch.

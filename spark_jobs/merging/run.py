@@ -1,36 +1,39 @@
 """Merges all tables of a plan in one Spark application, several at once, each in one commit, and publishes the cut.
 
-If a table cannot be merged, the others continue; no cut is published, and the job fails at its end with all failed tables.
+If a table cannot be merged, the others continue. With ``on_error: quarantine`` the merge is planned again without it, and its cut is
+published; else no cut is published, and the job fails at its end with all failed tables.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import lru_cache, partial
 
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import CdcError, ForeignChange
+from cdc_lib.errors import CdcError, MergeConflict, MergeError
 from cdc_lib.lake.routing import LakeMerge, lake_merges
 from cdc_lib.merge.answers import answers_for
 from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import StoredBatch, tables_of
 from cdc_lib.merge.publish import publish_cut
 from cdc_lib.merge.table_batches import by_table
-from cdc_lib.model.failed_table import Stopped, StoppedTable
+from cdc_lib.merge.table_faults import FailedTable
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
+from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.policy import lag_of
 from cdc_lib.store.clock import refuse_other_clock
 from cdc_lib.store.cuts import last_cut, last_cut_by, named_snapshots
-from cdc_lib.store.failed_tables import keep_stopped, last_stopped
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.comments import carry_comments, comments_of
-from spark_jobs.merging.faulty_tables import exclude_faulty, keep_faults, plan_again_without, report_foreign_commits
+from spark_jobs.merging.faulty_tables import FaultyTables, report_foreign_commits
 from spark_jobs.merging.foreign_changes import ForeignChangeDetector
 from spark_jobs.merging.reselect import Origin, Say
 from spark_jobs.merging.table_merge import Now, TableMerge, utc_now
@@ -39,10 +42,27 @@ from spark_jobs.runtime.parallel_tables import in_parallel
 from spark_jobs.runtime.session import java_now, spark_session
 from spark_jobs.sql import full_name
 
+log = logging.getLogger(__name__)
+
+PLANS = 5
+"""Most plans of one job: a plan is replaced when tables are left out of it, or by another process."""
+
+Changed = Counter[tuple[TableName, str]]
+"""Number of changes by source table and lake table."""
+
+Again = Callable[[], MergePlan | None]
+"""Plans the merge again; None if nothing is left to merge."""
+
 
 def run(
-    config: SourceConfig, plan: MergePlan, store: ObjectStore, origin: Origin | None = None, *, now: Now = utc_now
-) -> Cut:
+    config: SourceConfig,
+    plan: MergePlan,
+    store: ObjectStore,
+    origin: Origin | None = None,
+    again: Again | None = None,
+    *,
+    now: Now = utc_now,
+) -> Cut | None:
     """Merge a plan and publish its cut; Spark is started only if a table has something to merge.
 
     Args:
@@ -50,22 +70,42 @@ def run(
         plan: the merge plan.
         store: holds the batches.
         origin: opens the source to re-select rows; None for no re-selection.
+        again: plans again when the plan was replaced, perhaps by this merge itself; None to fail then.
         now: returns the time (UTC).
+
+    Returns:
+        The cut; None if nothing was left to merge when it was planned again.
 
     Raises:
         MergeError: or another error of a table; its text lists all failures.
         StoreError: a manifest cannot be read.
         MergeConflict: the plan was withdrawn during the merge; no cut is published.
     """
-    began = time.monotonic()
-    batches = load_plan(store, plan)
-    if not needs_spark(config, store, batches):
-        before = last_cut(store, config.source)
-        tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
-        return publish_cut(store, plan, batches, tables, before, now(), time.monotonic() - began)
-    rows = sum(file.rows for batch in batches for file in batch.manifest.files)
-    with spark_session(config, rows) as spark:
-        return merge(spark, config, plan, store, batches=batches, origin=origin, now=now)
+    changed: Changed = Counter()
+    with ExitStack() as sessions:
+        spark: SparkSession | None = None
+        for left in reversed(range(PLANS)):
+            began = time.monotonic()
+            batches = load_plan(store, plan)
+            try:
+                if spark is None and not needs_spark(config, store, batches):
+                    before = last_cut(store, config.source)
+                    tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
+                    return publish_cut(store, plan, batches, tables, before, now(), time.monotonic() - began)
+                if spark is None:
+                    rows = sum(file.rows for batch in batches for file in batch.manifest.files)
+                    spark = sessions.enter_context(spark_session(config, rows))
+                return merge(spark, config, plan, store, batches=batches, origin=origin, now=now, changed=changed)
+            except MergeConflict as error:
+                planned = again() if again is not None and left else plan
+                if planned is None:
+                    say_line(f"{error}\nnothing is left to merge")
+                    return None
+                if planned.merge_id == plan.merge_id:
+                    raise
+                say_line(f"{error}\nplanned again: {planned.merge_id}")
+                plan = planned
+    raise AssertionError(plan.merge_id)
 
 
 def needs_spark(config: SourceConfig, store: ObjectStore, batches: Sequence[StoredBatch]) -> bool:
@@ -87,6 +127,7 @@ def merge(
     batches: Sequence[StoredBatch] | None = None,
     origin: Origin | None = None,
     now: Now = utc_now,
+    changed: Changed | None = None,
 ) -> Cut:
     """Merge a plan in a running Spark application.
 
@@ -99,8 +140,10 @@ def merge(
         batches: those of the plan, if already read.
         origin: opens the source; None for no re-selection.
         now: returns the time (UTC).
+        changed: the changes of each table in earlier plans of this job, which are added to.
     """
     began = time.monotonic()
+    changed = Counter() if changed is None else changed
     batches = load_plan(store, plan) if batches is None else batches
     lakes = lake_merges(config, tables_of(batches))
     before = last_cut(store, config.source)
@@ -124,25 +167,23 @@ def merge(
     )
     refuse_other_clock(store, config.source, partial(java_now, spark))
     LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
-    stopped: list[StoppedTable] = []
-    at_fault = last_stopped(store, config.source)
+    faulty = FaultyTables.of(config, store, plan, say)
     try:
-        merged = merge_all(spark, job, lakes, say, stopped)
-    except ForeignChange as error:
-        plan_again_without(config, store, watch, error, {one.lake_table for one in stopped})
+        merged = merge_all(spark, job, lakes, say, faulty.failed, changed)
+    except CdcError as error:
+        faulty.without(len(lakes) - len(faulty.failed), error)
         raise
     finally:
-        keep_stopped(store, Stopped(config.source, plan.merge_id, datetime.now(UTC), tuple(stopped)))
         report_foreign_commits(store, watch, say)
     carry_comments(spark, config, batches, say)
     touched = {(cut.table, cut.lake_table) for cut in merged}
     untouched = [cut for cut in before.tables if (cut.table, cut.lake_table) not in touched] if before else []
-    due = {cut.lake_table for cut in merged} | {one.lake_table for one in (at_fault.tables if at_fault else ())}
-    current = job.unchanged(spark, untouched, due)
-    keep_faults(store, plan, watch, say)
-    if done := exclude_faulty(config, store, watch.refused):
-        say(f"tables that somebody else changed are {done}")
-    return publish_cut(store, plan, batches, (*merged, *current), before, now(), time.monotonic() - began)
+    current = job.unchanged(spark, untouched, {cut.lake_table for cut in merged} | faulty.lake_tables)
+    report_foreign_commits(store, watch, lambda _: None)
+    faulty.add_untouched(watch)
+    faulty.leave_out(len(lakes))
+    tables = (replace(cut, changes=max(cut.changes, changed[cut.table, cut.lake_table])) for cut in (*merged, *current))
+    return publish_cut(store, plan, batches, (*tables,), before, now(), time.monotonic() - began)
 
 
 def merge_all(
@@ -150,7 +191,8 @@ def merge_all(
     job: TableMerge,
     lakes: Sequence[LakeMerge],
     say: Say,
-    stopped: list[StoppedTable] | None = None,
+    failed: list[FailedTable] | None = None,
+    changed: Changed | None = None,
 ) -> list[TableCut]:
     """Merge lake tables in parallel; returns their state afterwards.
 
@@ -159,7 +201,8 @@ def merge_all(
         job: merges one table.
         lakes: the tables.
         say: receives one line for each table.
-        stopped: receives the tables with permanent failures.
+        failed: receives the tables that fail.
+        changed: receives the changes of the others.
 
     Raises:
         MergeError: or another error of a table; its text lists all failures.
@@ -168,20 +211,37 @@ def merge_all(
     def work(session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         began = time.monotonic()
         try:
-            cuts = job.run(session, lake)
+            cuts = _merged(job, session, lake)
         except CdcError as error:
             error.fill(source=job.config.source, lake_table=full_name(lake.name))
-            if stopped is not None and not error.retryable:
-                stopped.append(StoppedTable.by(error, tuple(lake.tables), str(lake.name)))
+            if failed is not None:
+                failed.append(FailedTable(tuple(lake.tables), str(lake.name), error))
             raise
         applied, took = sum(cut.changes for cut in cuts), time.monotonic() - began
         say(f"{', '.join(lake.tables)}: {applied} changes into {lake.name} in {took:.1f} s")
+        if changed is not None:
+            changed.update({(cut.table, cut.lake_table): cut.changes for cut in cuts})
         return cuts
 
     hint = "The other tables are merged; the cut is published when these are as well."
     named = {_label(lake): lake for lake in lakes}
     merged = in_parallel(spark, job.config, named, work, say, done="merged", hint=hint)
     return [cut for cuts in merged for cut in cuts]
+
+
+def _merged(job: TableMerge, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
+    """Merge one lake table; what is not an error of the tree becomes one, so that it fails this table alone."""
+    try:
+        return job.run(session, lake)
+    except CdcError:
+        raise
+    except Exception as error:
+        log.exception("%s could not be merged", lake.name)
+        raise MergeError(
+            f"could not merge: {type(error).__name__}: {error}",
+            hint="This is a fault of the program: report it with the log of the job.",
+            table=", ".join(lake.tables),
+        ) from error
 
 
 def _label(lake: LakeMerge) -> str:

@@ -14,6 +14,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, IncompatibleSchema, MergeConflict, MergeError
 from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
+from cdc_lib.merge.answers import policy_of
 from cdc_lib.merge.column_policy import (
     ColumnDecision,
     decide_columns,
@@ -324,9 +325,7 @@ class TableMerge:
         return replace(work, rebuild_before=AFTER_ALL_CHANGES, kept=()) if foreign else work
 
     def _policy(self, table: TableName) -> SchemaPolicy:
-        policy = self.config.schema_changes.policy(*table.pair)
-        answers = tuple(one for one in self.answers if one.question.table == table)
-        return replace(policy, answers=answers) if answers else policy
+        return policy_of(self.config, table, self.answers)
 
     def _by_policy(
         self, target: MergeTarget[DataFrame], lake: LakeMerge, works: Sequence[TableWork], state: LakeTable | None

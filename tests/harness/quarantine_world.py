@@ -12,10 +12,12 @@ from datetime import UTC, datetime
 
 from cdc_lib.merge.held import next_merge
 from cdc_lib.merge.planner import outdated
+from cdc_lib.merge.quarantined import positions_of
 from cdc_lib.model.cursor import LAKE, Cursor
-from cdc_lib.model.held_table import HeldTable, held_in
+from cdc_lib.model.held_table import HeldTable, StoppedAt, held_in
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import Fault, QuarantineRecord, lagging_tables
+from cdc_lib.model.schema_question import SchemaQuestion
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.quarantine.records import FaultyTable, Unmerged, bounded, quarantine, resume
@@ -34,6 +36,10 @@ def steps_of(window: Window) -> range:
     return range(window.start.offset - 4, window.stop.offset - 4)
 
 
+def _step_of(stopped: StoppedAt) -> int:
+    return stopped.question.position.offset - 4
+
+
 @dataclass(frozen=True)
 class Flight:
     """A merge: the lake cursor when it was planned, and up to where it goes."""
@@ -49,6 +55,8 @@ class World:
         faulty: steps with a fault that quarantines the table.
         replaced: steps at which the table is replaced by another, so that its earlier rows do not count.
         stuck: steps whose rows no merge can bring.
+        leaves_out: whether such a merge quarantines the table, and is planned again without it.
+        asking: steps with a statement at which the table stops until somebody answers.
         first: whether the first snapshot of the table is still to be read.
     """
 
@@ -59,8 +67,13 @@ class World:
         stuck: frozenset[int] = frozenset(),
         *,
         first: bool = False,
+        leaves_out: bool = False,
+        asking: frozenset[int] = frozenset(),
     ) -> None:
         self.stuck = stuck
+        self.leaves_out = leaves_out
+        self.asking = asking
+        self.answered: set[int] = set()
         self.faulty = faulty
         self.replaced = replaced
         self.head = 0
@@ -116,7 +129,10 @@ class World:
             if isinstance(request, Position):
                 self.request_snapshot(request)
             else:
-                self.cursor = quarantine(self.cursor, request, self.unmerged(), (1, reached), at=NOW, by="test")
+                stopped = place is not None and place.stopped is not None
+                self.cursor = quarantine(
+                    self.cursor, request, self.unmerged(), (1, reached), at=NOW, by="test", stopped=stopped
+                )
 
     def unmerged(self) -> dict[str, Unmerged]:
         """Return the snapshots that neither the lake nor the merge in flight has."""
@@ -195,7 +211,8 @@ class World:
         unready = [one.task for one in self._unmerged(self.merged).values() if one.needs(self.cursor.position)]
         tasks = tuple(task for task in self.cursor.snapshots if task.chunks and task.id not in self.merged)
         windows = tuple(dict.fromkeys(self.window_of[step] for step in range(self.lake, drained)))
-        found = next_merge(self.cursor, self.lake_cursor, tasks, unready, windows)
+        undecided = [one for one in self.held if one.stopped and _step_of(one.stopped) not in self.answered]
+        found = next_merge(self.cursor, self.lake_cursor, tasks, unready, windows, undecided)
         assert found.windows == windows  # no snapshot keeps other tables waiting
         lake = replace(
             self.lake_cursor, in_flight=found.windows, in_flight_snapshots=found.chunks, quarantine=self.cursor.quarantine,
@@ -215,9 +232,33 @@ class World:
         if self.abandoned and not self._is_stuck(self.abandoned[-1]):
             self._apply(self.abandoned.pop())
 
+    def answer(self) -> None:
+        """Answer all that was asked so far."""
+        self.answered |= {step for step in self.asking if step < self.head}
+
+    def leave_out(self, flight: Flight) -> None:
+        """Leave the table out of a merge that cannot bring it: hold it at a statement, or quarantine it."""
+        lake = flight.lake.without_merge()
+        if (step := self._asked_in(flight)) is not None:
+            question = SchemaQuestion(TABLE, "truncate", 1, at(step))
+            self.roll_back()
+            self.held = lake.stopped_at({TABLE: StoppedAt(question, "ask")}).held
+        elif self.leaves_out:
+            here = lake.reached(TABLE)
+            faulty = FaultyTable(TABLE, Fault(here[1], "merge_error", "why"), None, None)
+            self.cursor = quarantine(
+                self.cursor, faulty, self._unmerged(self.merged), here, at=NOW, by="merge", stopped=True
+            )
+
     def finish_merge(self) -> None:
-        """Finish the merge in flight and acknowledge it; a stuck merge stays in flight."""
+        """Finish the merge in flight and acknowledge it; one that is stuck is planned again if it leaves the table out."""
+        for _ in range(3):
+            if self.flight is None or not self._is_stuck(self.flight):
+                break
+            self.leave_out(self.flight)
+            self.plan_merge()
         if self.flight is None or self._is_stuck(self.flight):
+            assert self.flight is None or not self.leaves_out
             return
         flight, self.flight = self.flight, None
         self.held = flight.lake.held
@@ -227,8 +268,8 @@ class World:
         lagging = lagging_tables(
             flight.lake.quarantine, {task.snapshot_id for task in self.cursor.snapshots if task.id in self.merged}
         )
-        held = [one.position for one in flight.lake.held]
-        state = next((place.offset - 4 for place in (*(one.position for one in lagging), *held)), self.lake)
+        positions = positions_of(flight.lake.held, lagging)
+        state = positions[TABLE].offset - 4 if positions else self.lake
         assert self.state == state or (
             self.state > state and any(record.fault is None for record in self.cursor.quarantine)
         )
@@ -239,8 +280,17 @@ class World:
         self.finish_merge()
 
     def _is_stuck(self, flight: Flight) -> bool:
+        return self._asked_in(flight) is not None or any(step in self.stuck for step in self._due(flight))
+
+    def _asked_in(self, flight: Flight) -> int | None:
+        """Return the first step of a merge at which the table stops."""
+        return next((step for step in self._due(flight) if step in self.asking - self.answered), None)
+
+    def _due(self, flight: Flight) -> list[int]:
+        """Return the steps that a merge brings; those that its snapshot includes are not among them."""
+        read = max((self.read[task.id][1] for task in flight.lake.in_flight_snapshots), default=0)
         steps = (step for window in self.windows_of(flight) for step in steps_of(window))
-        return any(step in self.stuck and not self.left_out(step, flight) and step >= self.state for step in steps)
+        return [step for step in steps if not self.left_out(step, flight) and step >= max(read, self.state)]
 
     def _apply(self, flight: Flight) -> None:
         """Apply what the table lacks of a merge, by its marker and its snapshots."""

@@ -33,6 +33,9 @@ SNAPSHOT_STEPS = [
     ("late",),
 ]
 
+RUN = ("write", "plan", "ack all", "merge")
+MERGE_STEPS = [*SNAPSHOT_STEPS, RUN, RUN, RUN, RUN, ("answer",)]
+
 
 def steps_of(groups):
     chosen = st.lists(st.sampled_from(groups), min_size=10, max_size=60)
@@ -59,6 +62,7 @@ def act(world, step):
         "finish merge": world.finish_merge,
         "roll back": world.roll_back,
         "late": world.late,
+        "answer": world.answer,
         "prune": world.prune,
     }
     acts[step]()
@@ -67,7 +71,8 @@ def act(world, step):
 
 def caught_up(world):
     """Let nothing be at fault any more, release, and run so many rounds that all is merged."""
-    world.faulty, world.replaced = set(), frozenset()
+    world.faulty, world.replaced, world.stuck = set(), frozenset(), world.stuck if not world.leaves_out else frozenset()
+    world.answered |= world.asking
     for again in (True, True, True, True, False, False, False):
         world.plan(2)
         world.read_chunk()
@@ -134,3 +139,33 @@ def test_a_table_that_is_read_keeps_no_other_waiting_and_catches_up(faulty, repl
         world.late()
     assert world.state == world.head
     assert world.held == ()
+
+
+@OFTEN
+@given(SOME, SOME, SOME, SOME, st.booleans(), steps_of(MERGE_STEPS))
+def test_a_table_that_a_merge_cannot_bring_keeps_no_other_waiting_and_catches_up(
+    faulty, replaced, stuck, asking, first, steps
+):
+    """A merge fails with it, or it stops at a statement: the lake cursor goes on in the same merge, and nothing of the table is lost."""
+    world = World(faulty, frozenset(replaced), frozenset(stuck), first=first, leaves_out=True, asking=frozenset(asking))
+    for step in steps:
+        act(world, step)
+        if step == "merge":
+            assert world.flight is None
+    assert caught_up(world)
+    while world.abandoned:
+        world.late()
+    assert world.state == world.head
+    assert world.held == ()
+
+
+@OFTEN
+@given(SOME, steps_of([*GROUPS, RUN, RUN, ("answer",)]))
+def test_a_table_that_stops_at_a_statement_needs_no_new_snapshot(asking, steps):
+    """Its changes wait where it is, and come with the answer."""
+    world = World(set(), asking=frozenset(asking))
+    for step in steps:
+        act(world, step)
+    assert not world.cursor.quarantine
+    assert caught_up(world)
+    assert not world.cursor.snapshots

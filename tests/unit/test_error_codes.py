@@ -59,6 +59,8 @@ CODES = frozenset(
         "batches_missing",
         "batch_mismatch",
         "merge_error",
+        "machine_exhausted",
+        "lake_refused",
         "merge_conflict",
         "foreign_change",
         "spark_unavailable",
@@ -90,6 +92,7 @@ WRITERS = {
 
 LINES = {
     "spark_jobs/job.py",
+    "spark_jobs/merging/run.py",
     "spark_jobs/merging/table_merge.py",
     "spark_jobs/server/__main__.py",
     "plugins/cdc_airflow/errors.py",

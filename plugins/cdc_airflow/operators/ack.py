@@ -90,7 +90,7 @@ class AckLakeOperator(AckDrainOperator, SkipMixin):
 
 
 def merged_cut(pipeline: Pipeline, planned: Mapping[str, Any] | None, *, moved: bool) -> Cut | None:
-    """Return the cut to announce: that of this run's plan, or the last one when only the ack knows of a merge.
+    """Return the cut to announce: that of this run's plan, or the last one when the merge was planned again or only the ack knows of it.
 
     Args:
         pipeline: whose store holds the cuts.
@@ -99,8 +99,10 @@ def merged_cut(pipeline: Pipeline, planned: Mapping[str, Any] | None, *, moved: 
     """
     from cdc_lib.store.cuts import cut_of, last_cut
 
-    if planned is not None:
-        return cut_of(pipeline.store, pipeline.config.source, str(planned["merge_id"]))
+    cut = cut_of(pipeline.store, pipeline.config.source, str(planned["merge_id"])) if planned is not None else None
+    if cut is not None:
+        return cut
+    # A merge that leaves a table out is planned again by its job, under another id.
     return last_cut(pipeline.store, pipeline.config.source) if moved else None
 
 

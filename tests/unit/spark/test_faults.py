@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException
 
-from cdc_lib.errors import ConfigError, CorruptBatch, MergeConflict, MergeError, StoreUnavailable
+from cdc_lib.errors import CorruptBatch, LakeRefused, MachineExhausted, MergeConflict, MergeError, StoreUnavailable
 from spark_jobs.errors import fault_of
 from spark_jobs.runtime.parallel_tables import all_failures
 
@@ -21,8 +21,10 @@ from spark_jobs.runtime.parallel_tables import all_failures
         ("o.a.i.exceptions.ValidationException: No results for rewrite of file set 1 in table t", MergeError),
         ("[SQLITE_BUSY] The database file is locked", MergeConflict),
         ("software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request", StoreUnavailable),
-        ("[SQLITE_CANTOPEN] Unable to open the database file (unable to open database file)", ConfigError),
-        ("UncheckedSQLException: [SQLITE_READONLY] Attempt to write a readonly database", ConfigError),
+        ("[SQLITE_CANTOPEN] Unable to open the database file (unable to open database file)", LakeRefused),
+        ("UncheckedSQLException: [SQLITE_READONLY] Attempt to write a readonly database", LakeRefused),
+        ("java.io.IOException: No space left on device", MachineExhausted),
+        ("AccessDeniedException: s3a://lake/shop: Access Denied", LakeRefused),
         ("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file", CorruptBatch),
         ("S3Exception: The provided token has expired. (Service: S3, Status Code: 400)", StoreUnavailable),
         ("[FAILED_READ_FILE.NO_HINT] Encountered error: AWS Error Code: ExpiredToken", StoreUnavailable),

@@ -1,0 +1,53 @@
+"""Which errors of a merge concern one table alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.errors import (
+    ConfigError,
+    CorruptBatch,
+    IncompatibleSchema,
+    LakeRefused,
+    MachineExhausted,
+    MergeConflict,
+    MergeError,
+    StoreUnavailable,
+)
+from cdc_lib.merge.table_faults import FailedTable, faults_of_one_table
+from cdc_lib.model.table_name import TableName
+
+
+def failed(*errors):
+    tables = [(TableName("shop", f"t{number}"), error) for number, error in enumerate(errors)]
+    return [FailedTable((table,), f"lake.{table}", error) for table, error in tables]
+
+
+@pytest.mark.parametrize("kind", [MergeError, IncompatibleSchema, CorruptBatch, ConfigError])
+def test_a_permanent_error_of_one_table_concerns_it(kind):
+    """Also if nothing else was merged."""
+    one = failed(kind("column n is int in the lake"))
+    assert faults_of_one_table(one, 0) == faults_of_one_table(one, 3) == one
+
+
+@pytest.mark.parametrize("kind", [MergeConflict, StoreUnavailable, MachineExhausted, LakeRefused])
+def test_an_error_of_the_machine_or_one_that_passes_concerns_no_table(kind):
+    """The merge is tried again, or waits for a person."""
+    assert faults_of_one_table(failed(kind("no answer")), 3) == []
+
+
+def test_what_all_tables_meet_concerns_none_of_them():
+    """The names of the tables and of files do not make it another error."""
+    texts = [f"could not merge: java.lang.IllegalStateException: /lake/t{number}/x.parquet" for number in range(3)]
+    assert faults_of_one_table(failed(*map(MergeError, texts)), 0) == []
+    assert faults_of_one_table(failed(*(MergeError(f"shop.t{number} lacks room") for number in range(3))), 0) == []
+
+
+def test_several_tables_fail_alone_if_one_is_merged_or_their_errors_differ():
+    """An error whose cause is the table's own is never taken for a common one."""
+    same = failed(*(MergeError("could not merge: java.lang.ArithmeticException") for _ in range(2)))
+    assert faults_of_one_table(same, 1) == same
+    other = failed(MergeError("could not merge: ArithmeticException"), MergeError("could not merge: ParseException"))
+    assert faults_of_one_table(other, 0) == other
+    own = failed(*(IncompatibleSchema("column n is int in the lake") for _ in range(2)))
+    assert faults_of_one_table(own, 0) == own
