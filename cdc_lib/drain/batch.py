@@ -118,7 +118,7 @@ class WindowBatches:
     ) -> Manifest:
         window = reading.window
         key = layout.manifest_key(window)
-        history = histories.of_window(window, undrained)
+        history = histories.of_window(window, undrained, self.origin.kept)
         with (
             batch_writer(self.config, self.store, key, layout.part_path) as writer,
             batch_writer(self.config, self.store, key, layout.prepared_path) as prepared,

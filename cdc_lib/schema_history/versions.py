@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
+from cdc_lib.binlog.ddl.ddl import meaning
+from cdc_lib.binlog.ddl.effects import Kept, as_rows
 from cdc_lib.binlog.ddl.history.advance import Entity
 from cdc_lib.binlog.ddl.history.column import Rules
 from cdc_lib.binlog.ddl.history.window import State, UnknownDefinition, WindowHistory, touched
@@ -19,7 +21,7 @@ from cdc_lib.binlog.ddl.redact import concealed
 from cdc_lib.binlog.statement_reader import Dated, read_statements
 from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.errors import TableUnreadable, UnknownSchema
+from cdc_lib.errors import DecodeError, TableReplaced, TableUnreadable, UnknownSchema
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema_version import Definition, SchemaVersion, decode_alike
 from cdc_lib.model.table_name import TableName
@@ -240,12 +242,15 @@ class Histories:
 
     # --- a window
 
-    def of_window(self, window: Window, undrained: Sequence[Window]) -> WindowHistory:
+    def of_window(
+        self, window: Window, undrained: Sequence[Window], kept: Callable[[str, str], Kept] = as_rows
+    ) -> WindowHistory:
         """Return the history at a window's start.
 
         Args:
             window: the window to read.
             undrained: earlier windows whose statements are not stored yet.
+            kept: how the lake keeps a table.
         """
         rules = Rules(source_type, mariadb=self.facts.identity.flavor == "mariadb", fold=self._fold)
 
@@ -258,6 +263,8 @@ class Histories:
             version = versions.of(*entity)
             if version is None:  # a statement that is followed may create it
                 return followed_from, UnknownDefinition(followed_from, "", "no definition was read before this window")
+            if version.definition is None and meaning(version.statement, version.database).effect == "drop":
+                return version.position, None
             why = UNSEEN if version.unseen else "it is not known since then"
             lost = UnknownDefinition(version.position, version.statement, why, unseen=version.unseen > 0)
             return version.position, version.definition or lost
@@ -265,9 +272,8 @@ class Histories:
         def gap() -> list[Dated]:
             return [dated for before in undrained for dated in self._statements(before.start, before.stop)]
 
-        return WindowHistory(
-            base, gap, partial(self._reread, already_read=_StatementRange(self._statements, self._named)), rules
-        )
+        already_read = _StatementRange(self._statements, self._named)
+        return WindowHistory(base, gap, partial(self._reread, already_read=already_read, kept=kept), rules)
 
     def keep(self, history: WindowHistory, window: Window) -> None:
         """Store the versions that the window's statements made, before its manifest is written.
@@ -304,26 +310,30 @@ class Histories:
         tables = self.config.tables
         return tables.captures(database, table) or tables.may_become_captured(database, table)
 
-    def _reread(self, entity: Entity, lost: UnknownDefinition, already_read: _StatementRange) -> Definition:
+    def _reread(
+        self,
+        entity: Entity,
+        lost: UnknownDefinition,
+        *,
+        already_read: _StatementRange,
+        kept: Callable[[str, str], Kept],
+    ) -> Definition:
         """Read an unknown definition from the server, if no statement changed it since it became unknown.
 
-        Args:
-            entity: the table.
-            lost: since when it is unknown.
-            already_read: statements read for other tables of the window.
+        Raises:
+            TableReplaced: a statement changed it, and a new snapshot can replace the rows of the table.
+            UnknownSchema: no snapshot can.
         """
-        kept = self.versions.known_from(*entity, lost.position)
-        if kept is not None and kept.definition is not None:
-            return kept.definition
+        known = self.versions.known_from(*entity, lost.position)
+        if known is not None and known.definition is not None:
+            return known.definition
         with self._reader() as read_one:
             one = read_one(entity)
-        seen = [
-            d
-            for d in already_read.naming(entity, lost.position, one.binlog_end)
-            if lost.position < d[0] < one.binlog_end
-        ]
+        named = already_read.naming(entity, lost.position, one.binlog_end)
+        seen = [dated for dated in named if lost.position < dated[0] < one.binlog_end]
         if seen or one.definition is None:
-            raise self._still_unknown(entity, lost, seen)
+            can_be_read = one.definition is not None and kept(*entity) == "rows"
+            raise self._still_unknown(entity, lost, seen, can_be_read=can_be_read)
         state = self._put(entity, lost.position, one.definition)
         return state.definition or one.definition
 
@@ -331,14 +341,17 @@ class Histories:
         """Return a statement as it may be stored and shown."""
         return concealed(statement) if self.config.masks or self.config.on_error == "quarantine" else statement
 
-    def _still_unknown(self, entity: Entity, lost: UnknownDefinition, seen: list[Dated]) -> UnknownSchema:
+    def _still_unknown(
+        self, entity: Entity, lost: UnknownDefinition, seen: list[Dated], *, can_be_read: bool = False
+    ) -> DecodeError:
         what = f"after {self._shown(lost.statement)[:200]!r} ({lost.why})" if lost.statement else f"({lost.why})"
         later = "it does not exist any more"
         if seen:
             later = f"it was changed again at {seen[0][0]} by {self._shown(seen[0][1].text)[:200]!r}"
-        return UnknownSchema(
+        kind, hint = (TableReplaced, "The table is read again automatically.") if can_be_read else (UnknownSchema, HINT)
+        return kind(
             f"the columns of a table are not known from {lost.position} on {what}, and cannot be read from the server: {later}",
-            hint=HINT,
+            hint=hint,
             source=self.config.source,
             table=TableName(*entity),
         )
@@ -376,9 +389,9 @@ class ArchivedHistories(Histories):
 
     __slots__ = ()
 
-    def _reread(self, entity: Entity, lost: UnknownDefinition, already_read: _StatementRange) -> Definition:  # noqa: ARG002 - no server
+    def _reread(self, entity: Entity, lost: UnknownDefinition, **_server: object) -> Definition:
         """Return the definition that was read when the window was drained."""
-        kept = self.versions.known_from(*entity, lost.position)
-        if kept is None or kept.definition is None:
+        known = self.versions.known_from(*entity, lost.position)
+        if known is None or known.definition is None:
             raise self._still_unknown(entity, lost, [])
-        return kept.definition
+        return known.definition

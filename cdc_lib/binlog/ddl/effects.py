@@ -17,7 +17,8 @@ Kept = Literal["rows", "fixed"]
 snapshot can replace them."""
 
 
-def _as_rows(_database: str, _table: str) -> Kept:
+def as_rows(_database: str, _table: str) -> Kept:
+    """Return how the lake keeps a table by default."""
     return "rows"
 
 
@@ -49,7 +50,7 @@ class Naming:
 
     fold: bool = False
     swaps: bool = False
-    kept: Callable[[str, str], Kept] = _as_rows
+    kept: Callable[[str, str], Kept] = as_rows
     shaped: Callable[[str, str], bool] = _never
     stored: Callable[[str, str, str], str | None] = _as_it_is
     shares: Callable[[str, str], bool] = _never

@@ -46,7 +46,7 @@ def advance(entity: Entity, statement: Statement, before: Before, rules: Rules) 
     if rules.fold:
         before = _folded(before)
     verb = read.take().key
-    replaces = read.accept("OR", "REPLACE")
+    read.accept("OR", "REPLACE")
     if read.key() in ("DATABASE", "SCHEMA"):
         read.take()
         return _database(entity, verb, read, statement, before)
@@ -65,7 +65,7 @@ def advance(entity: Entity, statement: Statement, before: Before, rules: Rules) 
     if verb == "ALTER":
         return _altered(entity, read, statement.database, before, rules)
     if verb == "CREATE":
-        return _created(entity, read, statement, before, rules, replaces=replaces)
+        return _created(entity, read, statement, before, rules)
     raise CannotFollow("it is no statement on a definition")
 
 
@@ -82,9 +82,12 @@ def _known(entity: Entity, before: Before) -> Definition:
 
 
 def _database(entity: Entity, verb: str, read: WordReader, statement: Statement, before: Before) -> Definition | None:
-    if verb == "DROP" or entity[1]:  # of the statements on a database, those that drop it touch its tables
+    if verb == "DROP":
         return None
     database = entity[0]
+    if entity[1]:  # a database that is made has no tables
+        makes = verb == "CREATE" and not (read.accept("IF", "NOT", "EXISTS") and before((database, "")) is not None)
+        return None if makes else before(entity)
     if verb == "CREATE":
         if read.accept("IF", "NOT", "EXISTS") and (there := before(entity)) is not None:
             return there
@@ -151,10 +154,8 @@ def _altered(entity: Entity, read: WordReader, database: str, before: Before, ru
     return _named(after, entity) if renamed == entity else None
 
 
-def _created(
-    entity: Entity, read: WordReader, statement: Statement, before: Before, rules: Rules, *, replaces: bool
-) -> Definition:
-    if not replaces and read.accept("IF", "NOT", "EXISTS") and (there := before(entity)) is not None:
+def _created(entity: Entity, read: WordReader, statement: Statement, before: Before, rules: Rules) -> Definition:
+    if read.accept("IF", "NOT", "EXISTS") and (there := _there(entity, before, rules)) is not None:
         return there
     read.table(statement.database)
     inside = WordReader(read.inner()) if read.key() == "(" and read.key(1) == "LIKE" else read
@@ -162,6 +163,16 @@ def _created(
         return _named(_known(inside.table(statement.database), before), entity)
     default = statement.database_charset if entity[0] == statement.database else ""
     return created(*entity, read, default or _default(entity[0], before), rules)
+
+
+def _there(entity: Entity, before: Before, rules: Rules) -> Definition | None:
+    """Return what is there before a CREATE TABLE IF NOT EXISTS; MariaDB writes it to its binlog only if nothing was."""
+    try:
+        return before(entity)
+    except CannotFollow:
+        if not rules.mariadb:
+            raise
+        return None
 
 
 def _default(database: str, before: Before) -> str:

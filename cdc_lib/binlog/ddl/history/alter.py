@@ -14,7 +14,8 @@ from cdc_lib.binlog.ddl.history.column import NewColumn, Rules, new_column
 from cdc_lib.binlog.ddl.history.draft import Draft
 from cdc_lib.binlog.ddl.history.keys import accept_key, is_key, is_secondary_key_or_check
 from cdc_lib.binlog.ddl.history.types import Spelled
-from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, parted
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, parted, words
+from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.column_types import LONG_TEXTS
 from cdc_lib.model.lexer import Word
 from cdc_lib.model.schema import Column
@@ -35,6 +36,28 @@ _OF_PARTITIONS = {
     "TRUNCATE",
 }  # fmt: skip
 """Words that, before PARTITION, begin the last clause of a statement; commas in it part partitions."""
+
+
+def leaves_definition(statement: Statement) -> bool:
+    """Whether a CREATE INDEX or ALTER TABLE leaves columns, keys that identify rows, and the default character set as they are."""
+    try:
+        read = WordReader(words(statement))
+        if not read.accept("CREATE"):
+            return all(_leaves_definition(clause) for clause in clauses(read))
+    except CannotFollow:
+        return False
+    read.accept_any("FULLTEXT", "SPATIAL", "VECTOR")
+    return read.key() == "INDEX"
+
+
+def _leaves_definition(clause: WordReader) -> bool:
+    if any(word.key in _CHARSET for word in clause.left()):
+        return False
+    if clause.accept("ADD"):
+        return clause.key() == "PARTITION" or is_secondary_key_or_check(clause)
+    if clause.accept("DROP"):
+        return clause.key() in ("FOREIGN", "CHECK", "PARTITION")
+    return clause.key() == "ALTER" or clause.key() in _WITHOUT_EFFECT
 
 
 class Alter:
@@ -58,16 +81,16 @@ class Alter:
         self._key_names: list[tuple[str, str]] = []
         self._converted = ""
 
-    def apply(self, words: Sequence[Word]) -> None:
+    def apply(self, found: Sequence[Word]) -> None:
         """Apply what is after the table's name.
 
         Raises:
             CannotFollow: a clause is not known, or does not fit the table.
         """
-        clauses = [WordReader(part) for part in parted(words) if part]
+        clauses = [WordReader(part) for part in parted(found) if part]
         last = (i for i, one in enumerate(clauses) if one.key() in _OF_PARTITIONS and one.key(1) == "PARTITION")
         clauses = clauses[: next(last, len(clauses))]
-        for clause in [WordReader(part) for part in parted(words) if part]:
+        for clause in [WordReader(part) for part in parted(found) if part]:
             self._defaults(clause)
         for clause in clauses:
             self._take(clause)
@@ -151,10 +174,10 @@ class Alter:
     def _change(self, clause: WordReader, key: str) -> None:
         clause.accept("COLUMN")
         if_there = clause.accept("IF", "EXISTS")
-        words = clause.rest()
-        read = WordReader(words)
+        declared = clause.rest()
+        read = WordReader(declared)
         old = read.column()
-        new = new_column(read if key == "CHANGE" else WordReader(words), self._draft.charset, self._rules)
+        new = new_column(read if key == "CHANGE" else WordReader(declared), self._draft.charset, self._rules)
         if not if_there or self._draft.has(old):
             self._changes.append((old, new))
             if new.order:

@@ -13,6 +13,7 @@ from itertools import chain
 
 from cdc_lib.binlog.ddl.ddl import meaning
 from cdc_lib.binlog.ddl.history.advance import Entity, advance
+from cdc_lib.binlog.ddl.history.alter import leaves_definition
 from cdc_lib.binlog.ddl.history.column import Rules
 from cdc_lib.binlog.ddl.history.words import CannotFollow
 from cdc_lib.binlog.ddl.statement import Statement
@@ -191,9 +192,9 @@ class WindowHistory:
                 self._drops.setdefault(database, []).append(number)
 
     def _in(self, entity: Entity) -> list[int]:
-        """Return the numbers of the statements that name a table."""
+        """Return the numbers of the statements that name a table or its database."""
         self._index()
-        return sorted({*self._numbers.get(entity, ()), *self._drops.get(entity[0], ())})
+        return sorted({*self._numbers.get(entity, ()), *self._numbers.get((entity[0], ""), ())})
 
     def _after(self, entity: Entity, count: int) -> State:
         """Return the state after the first so many statements."""
@@ -227,7 +228,8 @@ class WindowHistory:
             return advance(entity, statement, before, self._rules)
         except CannotFollow as why:
             last = self._states[entity][-1][1]
-            if isinstance(last, UnknownDefinition) and last.unseen:
+            # A statement on its database that does not say whether the table is there leaves it as it is.
+            if entity not in self._named[number] or (isinstance(last, UnknownDefinition) and last.unseen):
                 return last
             return UnknownDefinition(position, statement.text, str(why))
 
@@ -243,6 +245,8 @@ def touched(statement: Statement, *, fold: bool) -> list[Entity]:
     if means.effect == "truncate":  # takes the rows and leaves the definition
         return []
     found = list(means.tables)
+    if means.effect in ("alter", "none") and found and found[0][1] and leaves_definition(statement):
+        return []
     if fold:
         found = [(database.lower(), table.lower()) for database, table in found]
     return list(dict.fromkeys(found))

@@ -127,6 +127,82 @@ def test_truncate_leaves_a_definition_as_it_is():
     assert one.names() == ["id"]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE INDEX i ON t (id)",
+        "CREATE FULLTEXT INDEX i ON t (v)",
+        "ALTER TABLE t ADD INDEX (id), ADD CONSTRAINT f FOREIGN KEY (id) REFERENCES u (id), DROP FOREIGN KEY g",
+        "ALTER TABLE t ENGINE=InnoDB COMMENT 'CHARACTER SET latin1', AUTO_INCREMENT 7, ALTER COLUMN id SET DEFAULT 5",
+        "ALTER TABLE t PARTITION BY HASH (id) PARTITIONS 4",
+    ],
+)
+def test_a_statement_that_changes_no_column_leaves_a_definition_as_it_is(statement):
+    """A loss too: what the server has since then is what it had."""
+    one = known(server=TABLE)
+    one.took(1100, "ALTER TABLE t FROBNICATE")
+    one.took(1200, statement)
+    one.names()
+    (lost,) = [asked for asked in one.asked if isinstance(asked, UnknownDefinition)]
+    assert lost.position == position(1100)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE UNIQUE INDEX i ON t (id)",
+        "CREATE OR REPLACE INDEX i ON t (id)",
+        "DROP INDEX i ON t",
+        "ALTER TABLE t ADD UNIQUE (id)",
+        "ALTER TABLE t DROP INDEX i",
+        "ALTER TABLE t ENGINE=InnoDB CHARACTER SET latin1",
+        "ALTER TABLE t ADD INDEX (id), ADD c INT",
+        "ALTER TABLE t CONVERT PARTITION p TO TABLE u",
+    ],
+)
+def test_a_statement_that_may_change_a_key_or_a_character_set_counts(statement):
+    one = known(server=TABLE)
+    one.took(1100, "ALTER TABLE t FROBNICATE")
+    one.took(1200, statement)
+    one.names()
+    assert [asked.position for asked in one.asked if isinstance(asked, UnknownDefinition)] == [position(1200)]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        ["CREATE DATABASE new"],
+        ["DROP DATABASE new", "CREATE DATABASE IF NOT EXISTS new"],
+        ["DROP TABLE new.t"],
+        ["RENAME TABLE new.t TO new.u"],
+    ],
+)
+def test_a_create_if_not_exists_makes_a_table_where_there_was_none(made):
+    """Of a new database, and after what took the table away."""
+    one = Known({("new", "u"): (START, None)})
+    versions = {("new", "t"): (START, TABLE)} if made[0].startswith("RENAME") else {}
+    one.versions.update(versions)
+    for number, statement in enumerate(
+        [*made, "CREATE TABLE IF NOT EXISTS new.t (a INT, b INT)", "ALTER TABLE new.t DROP a"]
+    ):
+        one.took(1100 + number, statement)
+    assert [column.name for column in one.history.schema("new", "t").columns] == ["b"]
+
+
+def test_a_database_that_may_have_been_there_says_nothing_of_its_tables():
+    """CREATE DATABASE IF NOT EXISTS, and ALTER DATABASE: what is known of a table stays, and what is not as well."""
+    one = known(server=TABLE)
+    one.took(1100, "CREATE DATABASE IF NOT EXISTS db")
+    one.took(1200, "ALTER DATABASE db CHARACTER SET latin1")
+    assert one.names() == ["id"]
+    one = Known({}, server=TABLE)
+    one.took(1100, "CREATE DATABASE IF NOT EXISTS db")
+    one.took(1200, "ALTER DATABASE db CHARACTER SET latin1")
+    assert one.names() == ["id"]
+    (lost,) = [asked for asked in one.asked if isinstance(asked, UnknownDefinition)]
+    assert lost.position == START
+
+
 def test_rows_of_a_dropped_table_stop_the_window():
     """They cannot be."""
     one = known()
