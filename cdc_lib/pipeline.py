@@ -487,7 +487,7 @@ class Pipeline:
         """Return what a new snapshot of the tables would do, by names or patterns; nothing is changed.
 
         Raises:
-            ConfigError: a table is not captured or is quarantined, or cannot be read or merged.
+            ConfigError: a table is not captured, or cannot be read or merged.
             SourceError: the server cannot be reached.
         """
         return self._snapshot_requests.preview(self._cursor(DRAIN), tables)
@@ -496,7 +496,7 @@ class Pipeline:
         """Request new snapshots of tables, by names or patterns; the lake merges none of their changes until it has these.
 
         Raises:
-            ConfigError: a table is not captured or is quarantined, or cannot be read or merged; nothing was changed.
+            ConfigError: a table is not captured, or cannot be read or merged; nothing was changed.
             SourceError: the server cannot be reached or is another one.
             CursorMoved: another process moved the cursor at the same time.
         """

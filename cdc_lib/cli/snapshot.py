@@ -92,4 +92,5 @@ def _ask_whole(pipeline: Pipeline, source: str, tables: list[str], why: str, *, 
 def _described(one: ResnapshotPreview) -> str:
     what = "rows" if one.keyed else "changes (it has no key: the list of its changes begins again)"
     cancelled = "; the snapshot in progress is cancelled" if one.reading else ""
-    return f"{one.table}: the {what} that the lake holds are replaced by the source's rows{cancelled}"
+    ends = "; its quarantine ends" if one.quarantined else ""
+    return f"{one.table}: the {what} that the lake holds are replaced by the source's rows{cancelled}{ends}"

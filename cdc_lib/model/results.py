@@ -132,11 +132,13 @@ class ResnapshotPreview:
         table: ``database.table``.
         keyed: whether the source table has a key; without one its list of changes in the lake restarts.
         reading: whether a snapshot of it is running, which is then dropped.
+        quarantined: whether it is quarantined, which ends then.
     """
 
     table: TableName
     keyed: bool
     reading: bool
+    quarantined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from cdc_lib.binlog.ddl.history.advance import Entity
 from cdc_lib.binlog.ddl.history.column import Rules
 from cdc_lib.binlog.ddl.history.window import State, UnknownDefinition, WindowHistory, touched
 from cdc_lib.binlog.ddl.redact import concealed
+from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.binlog.statement_reader import Dated, read_statements
 from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.config import Credentials, SourceConfig
@@ -236,8 +237,8 @@ class Histories:
             if version is not None and not self._follows(version.database, version.table):
                 self._put((version.database, version.table), since, None)
 
-    def _put(self, entity: Entity, position: Position, state: Definition | None, statement: str = "") -> SchemaVersion:
-        version = SchemaVersion(self.config.source, self.epoch, *entity, position, state, self._shown(statement))
+    def _put(self, entity: Entity, position: Position, state: Definition | None, shown: str = "") -> SchemaVersion:
+        version = SchemaVersion(self.config.source, self.epoch, *entity, position, state, shown)
         return self.versions.put(version)
 
     # --- a window
@@ -253,20 +254,21 @@ class Histories:
             kept: how the lake keeps a table.
         """
         rules = Rules(source_type, mariadb=self.facts.identity.flavor == "mariadb", fold=self._fold)
-
         followed_from = undrained[0].start if undrained else window.start
-
         # What another task stores meanwhile is not needed: windows that are not drained yet are among those before.
         versions = VersionsAt(self.versions, window.start)
 
         def base(entity: Entity) -> tuple[Position, State]:
             version = versions.of(*entity)
             if version is None:  # a statement that is followed may create it
-                return followed_from, UnknownDefinition(followed_from, "", "no definition was read before this window")
+                return followed_from, UnknownDefinition(
+                    followed_from, None, "no definition was read before this window"
+                )
             if version.definition is None and meaning(version.statement, version.database).effect == "drop":
                 return version.position, None
+            last = Statement(version.statement, version.database) if version.statement else None
             why = UNSEEN if version.unseen else "it is not known since then"
-            lost = UnknownDefinition(version.position, version.statement, why, unseen=version.unseen > 0)
+            lost = UnknownDefinition(version.position, last, why, unseen=version.unseen > 0)
             return version.position, version.definition or lost
 
         def gap() -> list[Dated]:
@@ -296,7 +298,7 @@ class Histories:
 
         for change in history.changes(is_kept, dropped):
             definition = change.state if isinstance(change.state, Definition) else None
-            self._put(change.entity, change.position, definition, change.statement)
+            self._put(change.entity, change.position, definition, self._shown(change.statement))
 
     def _may_be_kept(self, entity: Entity) -> bool:
         """Whether versions of a table or database are kept if it has any."""
@@ -321,8 +323,7 @@ class Histories:
         """Read an unknown definition from the server, if no statement changed it since it became unknown.
 
         Raises:
-            TableReplaced: a statement changed it, and a new snapshot can replace the rows of the table.
-            UnknownSchema: no snapshot can.
+            TableReplaced, UnknownSchema: a statement changed it, and a new snapshot can replace the table's rows, or cannot.
         """
         known = self.versions.known_from(*entity, lost.position)
         if known is not None and known.definition is not None:
@@ -337,9 +338,10 @@ class Histories:
         state = self._put(entity, lost.position, one.definition)
         return state.definition or one.definition
 
-    def _shown(self, statement: str) -> str:
+    def _shown(self, statement: Statement) -> str:
         """Return a statement as it may be stored and shown."""
-        return concealed(statement) if self.config.masks or self.config.on_error == "quarantine" else statement
+        plain = not self.config.masks and self.config.on_error != "quarantine"
+        return statement.text if plain else concealed(statement.text, statement.quotings)
 
     def _still_unknown(
         self, entity: Entity, lost: UnknownDefinition, seen: list[Dated], *, can_be_read: bool = False
@@ -347,7 +349,7 @@ class Histories:
         what = f"after {self._shown(lost.statement)[:200]!r} ({lost.why})" if lost.statement else f"({lost.why})"
         later = "it does not exist any more"
         if seen:
-            later = f"it was changed again at {seen[0][0]} by {self._shown(seen[0][1].text)[:200]!r}"
+            later = f"it was changed again at {seen[0][0]} by {self._shown(seen[0][1])[:200]!r}"
         kind, hint = (TableReplaced, "The table is read again automatically.") if can_be_read else (UnknownSchema, HINT)
         return kind(
             f"the columns of a table are not known from {lost.position} on {what}, and cannot be read from the server: {later}",

@@ -128,15 +128,21 @@ class PartialSnapshots:
             cursor = cancel_task(cursor, task)
         return cursor
 
-    def _refuse_unready(self, cursor: Cursor, lake: Cursor | None, table: str) -> None:
-        """Refuse a table with another unmerged snapshot."""
+    def _refuse_unready(self, cursor: Cursor, lake: Cursor | None, table: TableName) -> None:
+        """Refuse a table that is quarantined or has another unmerged snapshot."""
+        if any(record.table == table and record.fault is not None for record in cursor.quarantined_tables):
+            raise ConfigError(
+                f"{table} is quarantined, so a part of it cannot be read alone",
+                hint=f"Correct what cdc status shows. Then cdc snapshot {cursor.source} {table.in_shell} reads it whole.",
+                source=cursor.source,
+            )
         whole = any(task.name == table and task.selection is None and not task.cancelled for task in cursor.snapshots)
         first = self.config.start == "snapshot" and not whole
         if first or table in cursor.tables_to_resnapshot or any(task.name == table for task in unmerged(cursor, lake)):
             raise ConfigError(
                 f"another snapshot of {table} is not merged yet",
                 hint=f"Wait for the next runs, or cancel that of a part: "
-                f"cdc snapshot {cursor.source} --cancel {TableName.parse(table).in_shell}.",
+                f"cdc snapshot {cursor.source} --cancel {table.in_shell}.",
                 source=cursor.source,
             )
 

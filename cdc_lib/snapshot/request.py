@@ -62,7 +62,7 @@ class SnapshotRequests:
             patterns: ``database.table`` each, or patterns as in the source file.
 
         Raises:
-            ConfigError: some tables are not captured, are quarantined, or cannot be snapshotted or merged.
+            ConfigError: some tables are not captured, or cannot be snapshotted or merged.
             SourceError: the server cannot be reached.
         """
         with closing(connect(self.config.server, self.credentials)) as connection:
@@ -70,16 +70,11 @@ class SnapshotRequests:
             captured = self._captured(reader)
             tables = self._chosen(patterns, captured)
             schemas = self._readable(reader, tables, captured)
-        quarantined = {record.table for record in cursor.quarantined_tables}
-        if refused := sorted(quarantined.intersection(tables)):
-            raise ConfigError(
-                f"these tables are quarantined: {', '.join(refused)}",
-                hint=f"cdc quarantine resume {cursor.source} {refused[0].in_shell} takes its snapshot; cdc status shows what was wrong.",
-                source=cursor.source,
-            )
+        quarantined = {record.table for record in cursor.quarantined_tables if record.fault is not None}
         reading = {task.name for task in cursor.open_snapshots}
         return tuple(
-            ResnapshotPreview(table, bool(schema.primary_key), table in reading) for table, schema in schemas.items()
+            ResnapshotPreview(table, bool(schema.primary_key), table in reading, table in quarantined)
+            for table, schema in schemas.items()
         )
 
     def resnapshot(

@@ -323,16 +323,19 @@ def test_a_partial_snapshot_is_requested_again_under_another_key(shop):
     _continues(shop, start="latest")
 
 
-def test_a_quarantined_table_is_snapshotted_by_its_release(shop):
-    """After the invalid text is corrected."""
+@pytest.mark.parametrize("command", ["cdc snapshot shop DB.orders --yes", "cdc quarantine resume shop DB.orders"])
+def test_a_new_snapshot_ends_the_quarantine_of_a_table(shop, command):
+    """After the invalid text is corrected; a part of the table is not read alone."""
     _continues(shop, start="latest", on_error="quarantine")
     shop.server.execute("ALTER TABLE orders ADD c VARCHAR(9) CHARACTER SET cp1250", database=shop.database)
     shop.server.execute("INSERT INTO orders VALUES (2, 'b', _cp1250 X'81')", database=shop.database)
     _continues(shop, start="latest", on_error="quarantine")
-    _refused(shop, "cdc snapshot shop DB.orders", "these tables are quarantined:")
+    _refused(shop, "cdc snapshot shop DB.orders --key-from 1", "is quarantined, so a part of it cannot be read alone")
     shop.server.execute("UPDATE orders SET c = 'text' WHERE id = 2", database=shop.database)
-    _done(shop, "cdc quarantine resume shop DB.orders")
+    _done(shop, command)
     _continues(shop, start="latest", on_error="quarantine")
+    (listed,) = json.loads(shop.cdc("cdc quarantine list shop --json").stdout)
+    assert listed["state"] != "quarantined"
 
 
 def test_shards_that_cannot_be_distinguished_get_keys(shop):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from cdc_lib.model.lexer import QUOTINGS, Quoting, tokens
+from cdc_lib.model.lexer import QUOTINGS, Quoting, quoted, tokens
 
 _NAMES = (
     "tinyint smallint mediumint int integer bigint decimal dec numeric fixed float double precision bit year time datetime "
@@ -44,7 +44,8 @@ def concealed(statement: str, quotings: Sequence[Quoting] = QUOTINGS) -> str:
 
     Args:
         statement: its text.
-        quotings: those that its session may have had. Where they read it differently, only what is before that is shown.
+        quotings: those that its session may have had. Where they read it differently, only what is before that is shown. A name in
+            double quotes is shown in backticks.
     """
     if "\\" not in statement:
         return "".join(_shown(statement, quotings[0]))
@@ -63,6 +64,8 @@ def _shown(statement: str, quoting: Quoting) -> Iterator[str]:
             sized = size.end()
         if token.start() < sized:
             yield text
+        elif kind == "quoted" and quoting.ansi:
+            yield quoted(text[1:-1].replace('""', '"'))
         elif token["version"] or text[0].isdecimal():
             yield text.removesuffix(token["version"]) + "?" if kind == "mark" else "?"
         else:

@@ -26,7 +26,7 @@ def unreadable(source_type: SourceType) -> str:
     if source_type.kind == "unsupported":
         return f"the type {source_type.text or '?'} is not read yet"
     if source_type.family.has_charset and source_type.charset not in READABLE:
-        return f"the character set {source_type.charset} is not read yet"
+        return f"the character set {source_type.charset or '?'} is not read yet"
     return ""
 
 

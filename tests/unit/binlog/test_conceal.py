@@ -41,7 +41,8 @@ def test_values_become_question_marks_and_names_stay(statement, shown):
     [
         (r"ALTER TABLE t ADD a TEXT DEFAULT 'x\', COMMENT 'secret'", NO_ESCAPES, "ALTER TABLE t ADD a TEXT DEFAULT '?', COMMENT '?'"),
         (r"ALTER TABLE t COMMENT 'x\' secret'", DEFAULT_QUOTING, "ALTER TABLE t COMMENT '?'"),
-        (r'ALTER TABLE t ADD "a\" INT COMMENT "secret"', ANSI, "ALTER TABLE t ADD '?' INT COMMENT '?'"),
+        (r"""ALTER TABLE t ADD "a\" INT COMMENT 'secret'""", ANSI, r"ALTER TABLE t ADD `a\` INT COMMENT '?'"),
+        ('RENAME TABLE "a""b" TO "c`d"', ANSI, 'RENAME TABLE `a"b` TO `c``d`'),
         (r'ALTER TABLE t COMMENT "x\", ADD c TEXT DEFAULT "secret"', NO_ESCAPES, "ALTER TABLE t COMMENT '?', ADD c TEXT DEFAULT '?'"),
     ],
 )  # fmt: skip

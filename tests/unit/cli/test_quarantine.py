@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -55,6 +56,16 @@ def test_a_quarantined_table_is_printed_as_json(cdc, quarantined):
         "reason": "a statement changed rows",
         "hint": "Write binlog_format = ROW. Then: cdc quarantine resume shop shop.orders",
     }  # fmt: skip
+
+
+def test_a_hint_that_names_the_snapshot_names_the_command_that_ends_the_quarantine(cursors, cdc):
+    """And no second one, which would be refused then."""
+    drain = cursors.load("shop", DRAIN)
+    fault = replace(FAULT, hint="Take a new snapshot of the table (cdc snapshot): it replaces the rows.")
+    found = FaultyTable(TableName("shop", "orders"), fault, at(300), NOW)
+    cursors.swap(drain, quarantine(drain, found, {}, (1, at(300)), at=NOW, by="a test"))
+    (one,) = json.loads(cdc("quarantine", "list", "shop", "--json").stdout)
+    assert one["hint"] == "Take a new snapshot of the table (cdc snapshot shop shop.orders): it replaces the rows."
 
 
 def test_nothing_in_quarantine_is_said(cdc, cursors):

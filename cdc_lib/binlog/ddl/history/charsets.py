@@ -23,6 +23,8 @@ def longest(charset: str) -> int:
     Raises:
         CannotFollow: the character set is not known.
     """
+    if not charset:
+        raise CannotFollow("it names no character set, and that of the table's database is not known")
     if charset not in LONGEST:
         raise CannotFollow(f"the character set {charset} is not known")
     return LONGEST[charset]

@@ -30,13 +30,13 @@ class UnknownDefinition:
 
     Args:
         position: from after which on.
-        statement: what made it so; empty when it never was known.
+        statement: what made it so; None when it never was known.
         why: a reason for people.
         unseen: whether it changed without a statement in the binlog: the server does not tell which rows came before that.
     """
 
     position: Position
-    statement: str
+    statement: Statement | None
     why: str
     unseen: bool = False
 
@@ -60,7 +60,7 @@ class Change:
 
     entity: Entity
     position: Position
-    statement: str
+    statement: Statement
     state: State
 
 
@@ -142,7 +142,7 @@ class WindowHistory:
                 if entity not in made:
                     self._after(entity, len(self._all))
                     made[entity] = dict(self._states[entity])
-                yield Change(entity, position, statement.text, made[entity][position])
+                yield Change(entity, position, statement, made[entity][position])
 
     def _changed_by(self, number: int, tables: Mapping[str, Iterable[Entity]]) -> Iterable[Entity]:
         """Return what a statement names, and the tables of a database that it drops."""
@@ -231,7 +231,7 @@ class WindowHistory:
             # A statement on its database that does not say whether the table is there leaves it as it is.
             if entity not in self._named[number] or (isinstance(last, UnknownDefinition) and last.unseen):
                 return last
-            return UnknownDefinition(position, statement.text, str(why))
+            return UnknownDefinition(position, statement, str(why))
 
 
 def touched(statement: Statement, *, fold: bool) -> list[Entity]:

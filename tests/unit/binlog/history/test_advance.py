@@ -139,6 +139,12 @@ def test_a_column_s_new_name_goes_into_its_keys():
     assert follow(made, "ALTER TABLE t DROP KEY k").schema.primary_key == ("b",)
 
 
+def test_a_character_set_that_is_not_known_is_not_shown_as_an_empty_name():
+    """Of a database whose definition was never read."""
+    with pytest.raises(CannotFollow, match="names no character set, and that of the table's database is not known"):
+        advance(("db", "t"), Statement("CREATE TABLE t (id INT, v VARCHAR(9))", "db"), {}.get, RULES)
+
+
 def test_a_dropped_table_has_no_definition():
     """By itself or with its database."""
     assert follow(CREATE, "DROP TABLE t") is None

@@ -36,7 +36,7 @@ class Known:
 
     def base(self, entity):
         self.asked.append(entity)
-        return self.versions.get(entity, (START, UnknownDefinition(START, "", "never read")))
+        return self.versions.get(entity, (START, UnknownDefinition(START, None, "never read")))
 
     def reread(self, entity, lost):
         self.asked.append(lost)
@@ -84,7 +84,7 @@ def test_a_lost_definition_is_read_when_rows_need_it_and_not_before():
     assert one.names() == ["id"]
     assert one.names() == ["id"]
     (lost,) = [asked for asked in one.asked if isinstance(asked, UnknownDefinition)]
-    assert (lost.position, lost.statement) == (position(1100), "ALTER TABLE t FROBNICATE")
+    assert (lost.position, lost.statement.text) == (position(1100), "ALTER TABLE t FROBNICATE")
     one.took(1300, "ALTER TABLE t ADD z INT")
     assert one.names() == ["id", "z"]
 
