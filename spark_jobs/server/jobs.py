@@ -15,6 +15,7 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pyspark.sql import SparkSession
 
 from cdc_lib.errors import SparkUnavailable, dump_error
@@ -104,7 +105,8 @@ class ServedJob:
 
     def start(self, gateway: Gateway) -> JobStart:
         """Write its source file, and return what its process gets."""
-        self.config.write_text(json.dumps(self.request.config))  # JSON is YAML
+        # JSON is YAML, except for its pairs of surrogates.
+        self.config.write_text(yaml.safe_dump(self.request.config, sort_keys=False))
         arguments = ["--config", str(self.config), "--error", str(self.folder / "error.json")]
         arguments += ["--by", self.request.by] if self.request.by else []
         arguments += ["--report", str(self.folder / "report.json")] if self.request.report else []

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from fastapi.testclient import TestClient
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cdc_lib.errors import ConfigError
@@ -18,6 +19,7 @@ from spark_jobs.server import output
 from spark_jobs.server.__main__ import main, refuse_used_port
 from spark_jobs.server.app import make_app
 from spark_jobs.server.bucket_keys import BucketKeys
+from spark_jobs.server.gateways import Gateway
 from spark_jobs.server.jobs import ServedJob
 from spark_jobs.server.output import lines_from
 
@@ -49,6 +51,17 @@ class OneJob:
 def client(folder: Path, token: str = "", host: str = "127.0.0.1") -> TestClient:
     jobs: Any = OneJob(folder)
     return TestClient(make_app(jobs, token), base_url=f"http://{host}:8998")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=9))
+@example("shop.\U0001f600 and \U00020000")
+def test_a_job_reads_the_text_that_was_sent(text: str) -> None:
+    """Also characters outside the Basic Multilingual Plane, which JSON writes as pairs that YAML does not know."""
+    sent = {"source": "shop", "tables": {"include": [text]}, "masks": {text: text}}
+    with tempfile.TemporaryDirectory() as folder:
+        job = ServedJob("j1", request(config=sent), Path(folder), own_file_systems=False)
+        job.start(Gateway(1, "secret"))
+        assert yaml.safe_load(job.config.read_text()) == sent
 
 
 @given(st.lists(st.text("aé\n", max_size=9)), st.integers(4, 40), st.booleans())
