@@ -213,9 +213,10 @@ def hint_of(record: QuarantineRecord, source: str) -> str:
     """Return what to do about a quarantined or re-read table."""
     if record.fault is None:
         return "The next runs bring it."
-    snapshot = f"cdc snapshot {source} {record.table.in_shell}"
+    if f"cdc snapshot {source}" in record.fault.hint:
+        return record.fault.hint
     if "cdc snapshot" in record.fault.hint:  # which ends the quarantine
-        return record.fault.hint.replace("cdc snapshot", snapshot, 1)
+        return record.fault.hint.replace("cdc snapshot", f"cdc snapshot {source} {record.table.in_shell}", 1)
     return f"{record.fault.hint} Then: cdc quarantine resume {source} {record.table.in_shell}".strip()
 
 

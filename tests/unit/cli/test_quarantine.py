@@ -58,10 +58,11 @@ def test_a_quarantined_table_is_printed_as_json(cdc, quarantined):
     }  # fmt: skip
 
 
-def test_a_hint_that_names_the_snapshot_names_the_command_that_ends_the_quarantine(cursors, cdc):
+@pytest.mark.parametrize("named", ["cdc snapshot", "cdc snapshot shop shop.orders"])
+def test_a_hint_that_names_the_snapshot_names_the_command_that_ends_the_quarantine(cursors, cdc, named):
     """And no second one, which would be refused then."""
     drain = cursors.load("shop", DRAIN)
-    fault = replace(FAULT, hint="Take a new snapshot of the table (cdc snapshot): it replaces the rows.")
+    fault = replace(FAULT, hint=f"Take a new snapshot of the table ({named}): it replaces the rows.")
     found = FaultyTable(TableName("shop", "orders"), fault, at(300), NOW)
     cursors.swap(drain, quarantine(drain, found, {}, (1, at(300)), at=NOW, by="a test"))
     (one,) = json.loads(cdc("quarantine", "list", "shop", "--json").stdout)
