@@ -110,7 +110,7 @@ _FAULTS: tuple[tuple[tuple[str, ...], type[CdcError], str], ...] = (
     (
         MISSING,
         CorruptBatch,
-        "A file of a batch or of the table is missing or damaged; restore it from the store's versions.",
+        "cdc batches refill {source} writes lost files of batches again. A file of the table: restore it from the store's versions.",
     ),
 )
 """Words, the class of the error, and its hint."""

@@ -245,6 +245,13 @@ def test_opening_an_object_that_is_not_there_says_so(store):
     """By the error of a batch that lost a file, with its name."""
     with pytest.raises(CorruptBatch, match=r"shop/none\.parquet"):
         store.open_read("shop/none.parquet")
+    for lost, way_out in (
+        ("shop/batches/000001/w/a/part-00000.parquet", "cdc batches refill shop writes it again"),
+        ("shop/snapshots/s/a/0/part-00000.parquet", "cdc snapshot shop TABLE reads its table again"),
+    ):
+        with pytest.raises(CorruptBatch, match="no such object") as error:
+            store.open_read(lost)
+        assert way_out in error.value.hint
 
 
 def test_a_listing_comes_in_the_order_of_keys(store):

@@ -24,7 +24,7 @@ from cdc_lib.store.objects.azure_client import CONNECTIONS, AzureContainer, code
 from cdc_lib.store.objects.azure_options import AzureOptions
 from cdc_lib.store.objects.deletes import delete_each
 from cdc_lib.store.objects.key_order import in_order_of_keys
-from cdc_lib.store.objects.keys import check_key, check_prefix
+from cdc_lib.store.objects.keys import check_key, check_prefix, hint_of_missing
 from cdc_lib.store.objects.own_write import written_under_condition
 from cdc_lib.store.objects.probe import ConditionsProbe
 from cdc_lib.store.objects.streams import RangeReader, completed
@@ -118,8 +118,7 @@ class AzureStore:
         found = self._azure.do("read an object", key, ask)
         place = {"container": self.container, "account": self.host, "key": key}
         if found is None or _is_folder(found.metadata):
-            hint = "A manifest names it, so it was removed by hand; restore it from the account's versions or soft deletes."
-            raise CorruptBatch("there is no such object", hint=hint, **place)
+            raise CorruptBatch("there is no such object", hint=hint_of_missing(key), **place)
 
         def read(start: int, stop: int) -> bytes:
             try:

@@ -21,7 +21,7 @@ from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
 from cdc_lib.store.objects.deletes import delete_each
 from cdc_lib.store.objects.gcs_client import CONNECTIONS, GoogleBucket
 from cdc_lib.store.objects.gcs_options import GcsOptions
-from cdc_lib.store.objects.keys import check_key, check_prefix
+from cdc_lib.store.objects.keys import check_key, check_prefix, hint_of_missing
 from cdc_lib.store.objects.own_write import written_under_condition
 from cdc_lib.store.objects.probe import ConditionsProbe
 from cdc_lib.store.objects.streams import PART_BYTES, RangeReader, completed
@@ -97,8 +97,7 @@ class GcsStore:
             blob = self._gcs.blob(key)
             blob.reload(**self._gcs.again)
         if blob is None or blob.generation is None:
-            hint = "A manifest names it, so it was removed by hand; restore it from the bucket's versions."
-            raise CorruptBatch("there is no such object", hint=hint, bucket=self.bucket, key=key)
+            raise CorruptBatch("there is no such object", hint=hint_of_missing(key), bucket=self.bucket, key=key)
         generation = int(blob.generation)
 
         def fetch(start: int, stop: int) -> bytes:

@@ -49,3 +49,14 @@ def check_prefix(prefix: str) -> str:
     if folder or prefix.startswith("/"):
         check_key(folder)
     return prefix
+
+
+def hint_of_missing(key: str) -> str:
+    """Return the hint for an object that a document names and that does not exist."""
+    source, _, rest = key.partition("/")
+    restore = "or restore it from a backup or the store's versions."
+    if rest.startswith("batches/"):
+        return f"It was removed by hand: cdc batches refill {source} writes it again, {restore}"
+    if rest.startswith("snapshots/"):
+        return f"It was removed by hand: cdc snapshot {source} TABLE reads its table again, {restore}"
+    return f"It was removed by hand: {restore.removeprefix('or ')}"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
 from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
 from cdc_lib.store.objects.file_lock import locked
-from cdc_lib.store.objects.keys import check_key, check_prefix
+from cdc_lib.store.objects.keys import check_key, check_prefix, hint_of_missing
 from cdc_lib.store.objects.probe import refuse_broken_conditions
 
 if TYPE_CHECKING:
@@ -118,8 +118,9 @@ class LocalStore:
             try:
                 return path.open("rb")
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-                hint = "A manifest names it, so it was removed by hand; restore it from a backup."
-                raise CorruptBatch("there is no such object", hint=hint, folder=str(self.root), key=key) from error
+                raise CorruptBatch(
+                    "there is no such object", hint=hint_of_missing(key), folder=str(self.root), key=key
+                ) from error
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """List every object whose key starts with the prefix, in the order of their keys."""

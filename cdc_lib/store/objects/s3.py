@@ -33,7 +33,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
 from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
-from cdc_lib.store.objects.keys import check_key, check_prefix
+from cdc_lib.store.objects.keys import check_key, check_prefix, hint_of_missing
 from cdc_lib.store.objects.own_write import etag_of_own_write
 from cdc_lib.store.objects.probe import ConditionsProbe
 from cdc_lib.store.objects.s3_errors import CONFLICT, NOT_FOUND, PRECONDITION_FAILED, fault_of
@@ -123,8 +123,9 @@ class S3Store:
                 # A response to HEAD has no body: unlike ``get`` it cannot distinguish a missing object from a missing bucket.
                 if _status(error) != NOT_FOUND or self.get(key) is not None:
                     raise
-                hint = "A manifest names it, so it was removed by hand; restore it from the bucket's versions."
-                raise CorruptBatch("there is no such object", hint=hint, bucket=self.bucket, key=key) from error
+                raise CorruptBatch(
+                    "there is no such object", hint=hint_of_missing(key), bucket=self.bucket, key=key
+                ) from error
 
         def fetch(start: int, stop: int) -> bytes:
             with self._s3.translate_errors("read an object", key):

@@ -45,6 +45,15 @@ def test_missing_settings_of_executors_have_a_hint(missing, hint):
     assert hint in fault_of(AnalysisException(text), "merge", "shop.orders").hint
 
 
+def test_a_lost_file_of_a_batch_is_written_again_by_the_command_of_the_hint():
+    """The way out of *Missing batches*, with the name of the source."""
+    error = fault_of(
+        AnalysisException("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file"), "merge", "a.b"
+    )
+    error.fill(source="shop")
+    assert error.hint.startswith("cdc batches refill shop ")
+
+
 def test_failures_of_several_tables_are_retryable_only_if_all_are():
     """One permanent failure is enough to stop."""
     conflict, stuck = MergeConflict("first"), MergeError("second")
