@@ -37,6 +37,7 @@ CdcError
 │   ├── SchemaChangeStopped      a change at the source at which the source file stops the table
 │   ├── SchemaChangeAsked        a change at the source that waits for a person
 │   └── IncompatibleSchema       a column change that cannot be applied without loss
+│       └── TableRedefined   another definition than the lake table's: the table is read again
 └── AckError                     cursors
     ├── CursorMoved              the cursor was moved since this task loaded it
     ├── ConsumerHeld *           another process holds the subscription
@@ -378,6 +379,12 @@ class IncompatibleSchema(MergeError):
     """A change of columns that cannot be applied without loss."""
 
     code = "incompatible_schema"
+
+
+class TableRedefined(IncompatibleSchema):
+    """The rows of a table have another definition than the lake table: a new snapshot is requested, and replaces it."""
+
+    code = "table_redefined"
 
 
 class AckError(CdcError):

@@ -492,8 +492,12 @@ class Pipeline:
         """
         return self._snapshot_requests.preview(self._cursor(DRAIN), tables)
 
-    def resnapshot(self, tables: Sequence[str], *, by: str, why: str) -> tuple[QuarantineRecord, ...]:
+    def resnapshot(
+        self, tables: Sequence[str], *, by: str, why: str, replaces: bool = False
+    ) -> tuple[QuarantineRecord, ...]:
         """Request new snapshots of tables, by names or patterns; the lake merges none of their changes until it has these.
+
+        With ``replaces`` the lake tables begin again with them, without the history that they keep.
 
         Raises:
             ConfigError: a table is not captured, or cannot be read or merged; nothing was changed.
@@ -502,7 +506,9 @@ class Pipeline:
         """
         cursor, lake, here = self._cursor(DRAIN), self.cursors.load(self.config.source, LAKE), self._snapshot_requests
         names = [one.table for one in here.preview(cursor, tables)]
-        moved = self.cursors.swap(cursor, here.resnapshot(cursor, lake, names, why=why, at=_now(), by=by))
+        moved = self.cursors.swap(
+            cursor, here.resnapshot(cursor, lake, names, why=why, at=_now(), by=by, replaces=replaces)
+        )
         last = {one.table: one for one in moved.quarantine}
         return tuple(last[name] for name in names if name in last)
 

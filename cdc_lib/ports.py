@@ -323,6 +323,23 @@ class MergeTarget(Protocol[Frame]):
         """Add and widen columns as :meth:`evolve` does, and change the table's key to that of the schema."""
         ...
 
+    def begin_again(
+        self,
+        schema: TableSchema,
+        wanted: Mode | None = None,
+        renames: Sequence[ColumnRename] = (),
+        layout: Layout = DEFAULT_LAYOUT,
+    ) -> LakeTable:
+        """Return the table as if it were created with the schema; see :meth:`create`.
+
+        Its definition becomes that one in the commit of the next rows, which removes all rows of before. The table keeps its
+        history, so its earlier snapshots can be read, with their columns.
+
+        Raises:
+            IncompatibleSchema: a column has a reserved name.
+        """
+        ...
+
     def evolve(self, schema: TableSchema) -> LakeTable:
         """Add and widen columns until rows of the schema fit; a column that the schema lacks is kept.
 

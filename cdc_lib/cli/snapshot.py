@@ -32,6 +32,12 @@ def snapshot(
     cancel: Annotated[
         str | None, typer.Option("--cancel", metavar="TABLE", help="Cancel the partial snapshot of this table.")
     ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Begin the lake table again: deleted rows, versions and changes that it keeps go."
+        ),
+    ] = False,
     why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the record.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
@@ -40,14 +46,20 @@ def snapshot(
     Example:
         cdc snapshot shop 'shop.*'
         cdc snapshot shop shop.orders --key-from 500 --key-to 599
+        cdc snapshot shop shop.orders --replace
         cdc snapshot shop --cancel shop.orders
     """
     pipeline = open_pipeline(config_of(find(context, source)))
     part = bool(lower or upper or where)
-    if bool(tables) is (cancel is not None) or (part and (len(tables or ()) != 1 or (where and (lower or upper)))):
+    if (
+        bool(tables) is (cancel is not None)
+        or (part and (len(tables or ()) != 1 or (where and (lower or upper))))
+        or (replace and (part or cancel is not None))
+    ):
         raise ConfigError(
             "it is not clear what to read",
-            hint="Name tables; or one table with --key-from and --key-to, or with --where; or --cancel TABLE alone.",
+            hint="Name tables; or one table with --key-from and --key-to, or with --where; or --cancel TABLE alone. "
+            "--replace is about whole tables.",
         )
     if cancel is not None:
         pipeline.cancel_snapshot(cancel)
@@ -55,7 +67,7 @@ def snapshot(
     elif part:
         _ask_part(pipeline, source, PartialRequest((tables or [""])[0], lower, upper, where, why), yes=yes)
     else:
-        _ask_whole(pipeline, source, tables or [], why, yes=yes)
+        _ask_whole(pipeline, source, tables or [], why, replaces=replace, yes=yes)
 
 
 def _ask_part(pipeline: Pipeline, source: str, request: PartialRequest, *, yes: bool) -> None:
@@ -77,20 +89,23 @@ def _ask_part(pipeline: Pipeline, source: str, request: PartialRequest, *, yes: 
     )
 
 
-def _ask_whole(pipeline: Pipeline, source: str, tables: list[str], why: str, *, yes: bool) -> None:
+def _ask_whole(pipeline: Pipeline, source: str, tables: list[str], why: str, *, replaces: bool, yes: bool) -> None:
     previews = pipeline.preview_resnapshot(tables)
     for one in previews:
-        say(_described(one))
+        say(_described(one, replaces=replaces))
     say("Until they are read, the lake does not change these tables; the others are merged as ever.")
     if not yes and not typer.confirm(f"Read {len(previews)} tables of {source} again?"):
         say("nothing was changed")
         return
-    for record in pipeline.resnapshot([one.table for one in previews], by=caller("snapshot"), why=why):
+    for record in pipeline.resnapshot(
+        [one.table for one in previews], by=caller("snapshot"), why=why, replaces=replaces
+    ):
         say(f"{record.table} is read again after {record.released_position}; the next runs merge that")
 
 
-def _described(one: ResnapshotPreview) -> str:
+def _described(one: ResnapshotPreview, *, replaces: bool) -> str:
     what = "rows" if one.keyed else "changes (it has no key: the list of its changes begins again)"
+    what += ", with all deleted rows, versions and changes that it keeps," if replaces else ""
     cancelled = "; the snapshot in progress is cancelled" if one.reading else ""
     ends = "; its quarantine ends" if one.quarantined else ""
     return f"{one.table}: the {what} that the lake holds are replaced by the source's rows{cancelled}{ends}"

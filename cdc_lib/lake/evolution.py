@@ -6,18 +6,21 @@ Columns are added and widened, never dropped. A change that would lose values is
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.modes import mode_of
-from cdc_lib.model.lake_table import MODE_COLUMNS, LakeColumn, LakeTable, lake_type, reserved
+from cdc_lib.model.lake_table import MODE_COLUMNS, LakeColumn, LakeTable, Marker, lake_type, reserved
 from cdc_lib.model.schema import BOOLEAN, TableSchema
 from cdc_lib.model.table_mode import Mode
+from cdc_lib.model.table_name import TableName
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _BOOLEANS = (
     "If booleans: was changed in the source file, undo that and take a new snapshot of this table. To change it: "
 )
+_AGAIN = "A new snapshot replaces the rows: cdc snapshot {{source}} {name}. A table that shares its lake table needs a route of its own."
 _DIGITS = {"int": 10, "bigint": 19}
 
 
@@ -57,8 +60,8 @@ def lake_columns(schema: TableSchema, configured: Mode | None = None) -> tuple[L
 def identifier_fields(schema: TableSchema, mode: Mode) -> tuple[str, ...]:
     """Return the Iceberg identifier fields of a new lake table; empty if it has none.
 
-    They are required, and dates of keys were null in lake tables of earlier versions. Iceberg allows no floating point
-    numbers. In scd2 and append mode, many rows have the same source key.
+    They are required, so no part of the key may become null in the lake, as a zero date does. Iceberg allows no floating
+    point numbers. In scd2 and append mode, many rows have the same source key.
     """
     types = {column.name: column.type.lake_type for column in schema.columns}
     if mode not in ("mirror", "soft_delete") or any(types.get(name) in _NO_IDENTIFIERS for name in schema.primary_key):
@@ -90,6 +93,36 @@ def changes_for(table: LakeTable, schema: TableSchema) -> tuple[ColumnChange, ..
             changes.append(WidenColumn(old.name, needs))
         before = old.name if old is not None else column.name
     return tuple(changes)
+
+
+def with_changes(table: LakeTable, changes: Iterable[ColumnChange]) -> LakeTable:
+    """Return a table after changes of its columns."""
+    columns = list(table.columns)
+    for one in changes:
+        if isinstance(one, AddColumn):
+            before = (
+                i for i, column in enumerate(columns, 1) if one.after and column.name.lower() == one.after.lower()
+            )
+            columns.insert(next(before, 0), LakeColumn(one.name, one.type))
+        else:
+            columns = [replace(it, type=one.type) if it.name == one.name else it for it in columns]
+    return replace(table, columns=tuple(columns))
+
+
+def misfit(
+    schemas: Iterable[TableSchema], configured: Mode | None, table: LakeTable | None = None
+) -> IncompatibleSchema | None:
+    """Return why rows of these schemas cannot all go into one lake table, a new one without ``table``; None if they can."""
+    try:
+        for schema in schemas:
+            if table is None:
+                columns, mode = lake_columns(schema, configured), mode_of(schema, configured)
+                table = LakeTable(columns, schema.primary_key, mode, Marker(), None, 0)
+            else:
+                table = with_changes(table, changes_for(table, schema))
+    except IncompatibleSchema as error:
+        return error
+    return None
 
 
 def holds(lake: str, rows: str) -> bool:
@@ -139,9 +172,7 @@ def _refuse_other_key(table: LakeTable, schema: TableSchema) -> None:
         raise IncompatibleSchema(
             f"the primary key changed from ({', '.join(old)}) to ({', '.join(new)}): the rows in the lake are kept by "
             "the old one",
-            hint="Take a new snapshot of this table (cdc snapshot); its rows are kept by the new key then."
-            if can_be_rekeyed(table, schema.primary_key)
-            else "Drop the lake table and take a new snapshot of this table.",
+            hint=_AGAIN.format(name=TableName.parse(schema.name).in_shell),
             table=schema.name,
         )
 
@@ -157,8 +188,7 @@ def can_be_rekeyed(table: LakeTable, key: tuple[str, ...]) -> bool:
 def _incompatible(schema: TableSchema, column: str, old: str, new: str) -> IncompatibleSchema:
     return IncompatibleSchema(
         f"column {column} is {old} in the lake and {new} at the source: that cannot be changed without loss",
-        hint=f"{_BOOLEANS if BOOLEAN in (old, new) else ''}Rename the lake's column (ALTER TABLE {{lake_table}} RENAME COLUMN {column} TO {column}_old), so that a new one of "
-        "the right type is added, and take a new snapshot of this table; then merge again.",
+        hint=(_BOOLEANS if BOOLEAN in (old, new) else "") + _AGAIN.format(name=TableName.parse(schema.name).in_shell),
         table=schema.name,
         column=column,
         lake_type=old,

@@ -165,7 +165,7 @@ def _reaches(marker: Marker, state: LakeTable, sequence: int, fingerprint: Table
 def _columns(fields_then: Iterable[LakeField], now: Mapping[int, LakeField], state: LakeTable) -> LakeFault | None:
     for then in fields_then:
         field = now.get(then.id)
-        if field is None and then.id in state.dropped_fields:
+        if then.id in state.dropped_fields:
             continue
         if field is None:
             return LakeFault(f"lacks what was merged: its column {then.name} was dropped")

@@ -185,6 +185,7 @@ class Marker:
         kept_before: a statement at this point removed all rows of the source, and the lake kept its rows from before it.
         source_columns: the source's columns at ``merged_to``; empty where nothing depends on them.
         merge_id: of the merge that wrote it; empty for those of older releases.
+        emptied: where a statement removed all rows, if no row of the source came since.
     """
 
     merged_to: Point | None = None
@@ -197,6 +198,7 @@ class Marker:
     kept_before: Point | None = None
     source_columns: tuple[str, ...] = ()
     merge_id: str = ""
+    emptied: Point | None = None
 
     def snapshot(self, snapshot_id: str) -> SnapshotMark | None:
         """Return the mark of a snapshot, or None before its first chunk."""

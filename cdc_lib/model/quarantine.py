@@ -76,6 +76,7 @@ class QuarantineRecord:
         released_by: who released it.
         why: without a fault: the reason of the new snapshot.
         skip_decode_epoch: epoch of ``skip_decode_from``; 0 for that of ``start``.
+        replaces: without a fault: whether the lake table begins again with the snapshot, without the history that it keeps.
     """
 
     table: TableName
@@ -94,6 +95,7 @@ class QuarantineRecord:
     released_by: str = ""
     why: str = ""
     skip_decode_epoch: int = 0
+    replaces: bool = False
 
     @property
     def is_open(self) -> bool:

@@ -28,12 +28,14 @@ class ResnapshotRequest:
         by: who requests it.
         start: of a window: its changes of the tables and all later ones are left out. None for all changes that the lake
             does not have.
+        replaces: whether the lake table begins again with the snapshot, without the history that it keeps.
     """
 
     why: str
     at: datetime
     by: str
     start: Position | None = None
+    replaces: bool = False
 
 
 def with_new_snapshot(
@@ -75,7 +77,19 @@ def with_new_snapshot(
                 epoch, begin = last.released_epoch, last.released_position
             if start is not None or last.begins_by(lake.epoch, lake.position):
                 state = last.as_of
-    record = QuarantineRecord(table, epoch, begin, state, begin, None, None, request.at, request.by, why=request.why)
+    record = QuarantineRecord(
+        table,
+        epoch,
+        begin,
+        state,
+        begin,
+        None,
+        None,
+        request.at,
+        request.by,
+        why=request.why,
+        replaces=request.replaces,
+    )
     return replace(cursor, quarantine=(*cursor.quarantine, record))
 
 

@@ -12,11 +12,13 @@ from pyiceberg.table.snapshots import Snapshot
 
 from cdc_lib.errors import StoreError
 from cdc_lib.lake.catalog import translate_errors
-from cdc_lib.model.lake_table import KEY_PROPERTY, MODE_PROPERTY
+from cdc_lib.model.lake_table import KEY_PROPERTY, MODE_COLUMNS, MODE_PROPERTY
 from cdc_lib.read.cache import Cache
 from cdc_lib.read.columns import Columns
 from cdc_lib.read.manifests import Files, files_of
 from cdc_lib.read.snapshot import PinnedSnapshot, SnapshotParts
+
+_OF_MODES = frozenset().union(*MODE_COLUMNS.values())
 
 
 def pin(table: Table, name: str, cache: Cache, snapshot_id: int | None = None) -> PinnedSnapshot:
@@ -39,7 +41,7 @@ def pin(table: Table, name: str, cache: Cache, snapshot_id: int | None = None) -
     parts = SnapshotParts(
         name=name,
         snapshot_id=None if snapshot is None else snapshot.snapshot_id,
-        mode=metadata.properties.get(MODE_PROPERTY, "mirror"),
+        mode=_mode(metadata, schema),
         columns=Columns(schema, name),
         key=_key_names(metadata, schema),
         files=files,
@@ -80,11 +82,23 @@ def _schema(metadata: TableMetadata, snapshot_id: int | None, snapshot: Snapshot
     return schema or metadata.schema()
 
 
+def _mode(metadata: TableMetadata, schema: Schema) -> str:
+    """Return the mode of a snapshot with a schema: the table may have begun again in another one since."""
+    now = metadata.properties.get(MODE_PROPERTY, "mirror")
+    then, current = ({field.name for field in one.fields} & _OF_MODES for one in (schema, metadata.schema()))
+    fitting = [mode for mode, columns in MODE_COLUMNS.items() if then >= {*columns}]
+    return now if then == current else max(fitting, key=lambda mode: len(MODE_COLUMNS[mode]), default=now)
+
+
 def _key_names(metadata: TableMetadata, schema: Schema) -> list[str]:
-    """Return the key's columns by their names in a schema; they may have been renamed since. Empty without a key."""
+    """Return the key's columns by their names in a schema; they may have been renamed since. Empty without a key.
+
+    A snapshot from before the table began again with another key has the key of then, if its schema names it.
+    """
     current = metadata.schema()
     names: Sequence[str] = json.loads(metadata.properties.get(KEY_PROPERTY, "[]"))
     fields = {one.name: one.field_id for one in current.fields}
     ids = [fields[name] for name in names] or list(current.identifier_field_ids)
     by_id: dict[int, str] = {one.field_id: one.name for one in schema.fields}
-    return [by_id[one] for one in ids] if by_id.keys() >= set(ids) else []
+    former = [by_id[one] for one in schema.identifier_field_ids]
+    return [by_id[one] for one in ids] if ids and by_id.keys() >= set(ids) else former

@@ -78,7 +78,15 @@ class SnapshotRequests:
         )
 
     def resnapshot(
-        self, cursor: Cursor, lake: Cursor | None, tables: Sequence[TableName], *, why: str, at: datetime, by: str
+        self,
+        cursor: Cursor,
+        lake: Cursor | None,
+        tables: Sequence[TableName],
+        *,
+        why: str,
+        at: datetime,
+        by: str,
+        replaces: bool = False,
     ) -> Cursor:
         """Return the drain cursor with a new snapshot of each table; the lake pauses a table until its snapshot is merged.
 
@@ -89,13 +97,14 @@ class SnapshotRequests:
             why: the reason, for messages.
             at: now (UTC).
             by: who requests it.
+            replaces: whether the lake tables begin again with the snapshots, without the history that they keep.
 
         Raises:
             ConfigError: see :meth:`with_snapshots`.
             SourceError: the server cannot be reached or is another one.
         """
-        quarantine = Quarantine(self.config, self.store)
-        recorded = quarantine.with_new_snapshots(cursor, lake, tables, ResnapshotRequest(why, at, by))
+        quarantine, request = Quarantine(self.config, self.store), ResnapshotRequest(why, at, by, replaces=replaces)
+        recorded = quarantine.with_new_snapshots(cursor, lake, tables, request)
         return self.with_snapshots(recorded, tables, at=at, by=by)
 
     def resume_quarantined(self, cursor: Cursor, table: TableName, *, at: datetime, by: str) -> Cursor:

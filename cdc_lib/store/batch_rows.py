@@ -78,6 +78,18 @@ def read_columns(
     return read if names is None else {number: rows.select(list(names)) for number, rows in read.items()}
 
 
+def last_point(store: ObjectStore, key: str) -> Point:
+    """Return the position of the last row of one Parquet file of a window, whose rows are in the stream's order.
+
+    Raises:
+        CorruptBatch: it is missing, or is not a Parquet file.
+    """
+    with parquet_file(store, key) as parquet:
+        rows = parquet.read_row_group(parquet.num_row_groups - 1, columns=[EPOCH, BINLOG, OFFSET])
+    epoch, file, offset = (rows.column(name)[-1].as_py() for name in (EPOCH, BINLOG, OFFSET))
+    return Point(epoch, file, offset)
+
+
 def _other_rows(key: str, file: DataFile) -> CorruptBatch:
     return CorruptBatch("a file of a batch holds other rows than its manifest says", key=key, expected=file.rows)
 

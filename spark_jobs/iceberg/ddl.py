@@ -58,13 +58,18 @@ def create_sql(
         f"{quoted(column.name)} {column.type}{' NOT NULL' if column.name in required else ''}"
         for column in lake_columns(schema, mode)
     )
-    counted = (*schema.primary_key, *((IS_CURRENT, VALID_TO, *TO_ORDER) if mode == "scd2" else ()))
     fields = ", ".join(map(str, partitions_of(mode, layout)))
     partitioned = f" PARTITIONED BY ({fields})" if fields else ""
-    keeps = {**SETTINGS, **layout_properties(layout), **_counted(counted)}
-    keeps |= {MODE_PROPERTY: mode, **_key(schema.primary_key), LAYOUT_PROPERTY: layout.to_json(), **properties}
+    keeps = {**SETTINGS, **defining_properties(schema.primary_key, mode, layout), **properties}
     at = located(location)
     return f"CREATE TABLE {full_name(name)} ({columns}) USING iceberg{partitioned}{at} TBLPROPERTIES ({_listed(keeps)})"
+
+
+def defining_properties(key: Sequence[str], mode: Mode, layout: Layout) -> dict[str, str]:
+    """Return the table properties that follow from a key, a mode and a layout."""
+    counted = (*key, *((IS_CURRENT, VALID_TO, *TO_ORDER) if mode == "scd2" else ()))
+    ours = {MODE_PROPERTY: mode, **_key(key), LAYOUT_PROPERTY: layout.to_json()}
+    return {**layout_properties(layout), **_counted(counted), **ours}
 
 
 def partitions_of(mode: Mode, layout: Layout) -> tuple[Partition, ...]:

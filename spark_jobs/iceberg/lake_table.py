@@ -38,6 +38,7 @@ from cdc_lib.ports import Replaced, Reselect
 from spark_jobs.changes.added_defaults import column_of, filled_columns, update_sql
 from spark_jobs.changes.computed import recompute_sql, written_rows
 from spark_jobs.errors import is_overtaken, said, translate_errors
+from spark_jobs.iceberg.beginning import Beginning, publish_beginning, redefined
 from spark_jobs.iceberg.branches import (
     PUBLISH_ATTEMPTS,
     STATEMENT_PROPERTY,
@@ -395,6 +396,10 @@ class IcebergTable(DefinedTable):
         """
         java = self._java()
         drop_left_over(java)
+        if self._beginning is not None:
+            with self._begun(java, self._beginning) as branch:
+                yield branch
+            return
         branch = open_branch(java, new_branch(), table.snapshot_id, self._table)
         try:
             with set_for(self._session, {f"spark.sql.iceberg.{SUMMARY_OPTION}{STATEMENT_PROPERTY}": branch.name}):
@@ -403,6 +408,21 @@ class IcebergTable(DefinedTable):
         except Exception as error:
             self._abandon(branch, error)
             raise
+
+    @contextmanager
+    def _begun(self, java: Any, to: Beginning) -> Iterator[Branch]:
+        """Yield a branch whose new rows are all that the table has after its next commit, which also gives it another definition.
+
+        Raises:
+            MergeConflict: the table changed since it was read.
+        """
+        refuse_renamed(java, self._followed or (), self._table)
+        change = redefined(self._session, java, to)
+        branch = Branch(new_branch(), to.table.snapshot_id, change.table(), self._table, 0)
+        yield branch
+        marks = {**self._marks, **publication(self._merge_id, branch.rows)}
+        now = publish_beginning(change, branch, marks, java_classes(self._session))
+        self._beginning, self._read, self._followed = None, Read(now), to.table.renames
 
     def _abandon(self, branch: Branch, error: Exception) -> None:
         """Remove the branch of a failed job; if that fails too, the error gets a note."""
@@ -450,7 +470,7 @@ class IcebergTable(DefinedTable):
             MergeConflict: it has.
         """
         table = self._loaded()
-        if self._followed is not None:
+        if self._followed is not None and self._beginning is None:
             refuse_other_names(table.renames, self._followed, self._table)
         if self._read is not None and table.snapshot_id != self._read.snapshot:
             raise MergeConflict(

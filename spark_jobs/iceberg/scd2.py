@@ -214,7 +214,10 @@ class _FirstChange:
 
 def _existing_sql(table: LakeTable, lake: str, keys: KeyRange, first_change: _FirstChange, *, guard: bool) -> str:
     names = ", ".join(f"t.{quoted(column.name)}" for column in table.columns)
-    if keys.rows == 0 or table.empty:
+    if table.empty:  # also one that is about to have these columns
+        cells = ", ".join(f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in table.columns)
+        return f"SELECT {cells} WHERE false"
+    if keys.rows == 0:
         return f"SELECT {names} FROM {lake} AS t WHERE false"
     conditions = [f"t.{quoted(IS_CURRENT)}", first_change.since(f"t.{quoted(VALID_TO)}")]
     conditions += [after([f"t.{quoted(name)}" for name in TO_ORDER], first_change.order_key)] if guard else []

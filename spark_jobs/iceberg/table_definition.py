@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_lib.errors import MergeError
 from cdc_lib.lake.comments import COMMENTS_PROPERTY, carried_comments, comment_change
 from cdc_lib.lake.computed import computed_changes
-from cdc_lib.lake.evolution import changes_for
+from cdc_lib.lake.evolution import changes_for, with_changes
 from cdc_lib.lake.layout import refuse_dropped
 from cdc_lib.lake.modes import MODES, mode_of
 from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_json, to_json
@@ -37,6 +37,7 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from spark_jobs.errors import is_missing, translate_errors
+from spark_jobs.iceberg.beginning import Beginning, begun_again
 from spark_jobs.iceberg.comments import COMMENT_PROPERTY, change_comments
 from spark_jobs.iceberg.commits_since import past_of
 from spark_jobs.iceberg.ddl import (
@@ -83,6 +84,7 @@ class DefinedTable:
         self._followed: tuple[ColumnRename, ...] | None = None  # the renames that the names of new rows follow
         self._read: Read | None = None  # the snapshot on which markers and rows were decided
         self._rekeyed = False
+        self._beginning: Beginning | None = None  # the definition that the next commit of rows gives the table
 
     def load(self) -> LakeTable | None:
         """Return the current state of the table; None if it is missing."""
@@ -152,6 +154,20 @@ class DefinedTable:
                 self._sql(statement)
         return self._loaded()
 
+    def begin_again(
+        self,
+        schema: TableSchema,
+        wanted: Mode | None = None,
+        renames: Sequence[ColumnRename] = (),
+        layout: Layout = DEFAULT_LAYOUT,
+    ) -> LakeTable:
+        """Return the table as if it were created with the schema; the commit of its rows makes it so."""
+        state = self._loaded()
+        with translate_errors("read the partitions of the lake table", self._table):
+            partitioned = partition_columns(self._java())
+        self._beginning = begun_again(state, schema, wanted, renames, layout, partitioned)
+        return self._beginning.table
+
     def become(self, mode: Mode) -> LakeTable:
         """Change the mode: every step may be repeated, and the mode is written last."""
         have = {column.name for column in self._loaded().columns}
@@ -191,6 +207,8 @@ class DefinedTable:
         """Add and widen computed columns, and record their expressions last; every step may be repeated."""
         table = self._loaded()
         changes = computed_changes(table, types, self._table)
+        if self._beginning is not None:
+            return self._begin_with(replace(with_changes(table, changes), computed=dict(computed)))
         for change in changes:
             with translate_errors(f"change the computed column {change.name} of the lake table", self._table):
                 self._sql(column_sql(self._name, change))
@@ -217,13 +235,20 @@ class DefinedTable:
 
     def _grown(self, table: LakeTable, schema: TableSchema) -> LakeTable:
         changes = changes_for(table, schema)
+        if self._beginning is not None:
+            return self._begin_with(with_changes(table, changes))
         for change in changes:
             with translate_errors(f"change column {change.name} of the lake table", self._table):
                 self._sql(column_sql(self._name, change, table.comments.get(change.name.lower(), "")))
         return self._loaded() if changes else table
 
+    def _begin_with(self, table: LakeTable) -> LakeTable:
+        assert self._beginning is not None
+        self._beginning = replace(self._beginning, table=table)
+        return table
+
     def _loaded(self) -> LakeTable:
-        table = self.load()
+        table = self._beginning.table if self._beginning is not None else self.load()
         if table is None:
             raise AssertionError(f"{self._name} is loaded before it is created")
         return table

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
-from cdc_lib.errors import ForeignChange
+from cdc_lib.errors import CdcError, ForeignChange
 from cdc_lib.lake.routing import LakeMerge
 from cdc_lib.merge.foreign_changes import (
     LakeFault,
@@ -65,7 +65,7 @@ class ForeignChangeDetector:
     batches: Sequence[StoredBatch]
     cuts: Sequence[TableCut] = ()
     noticed: list[ForeignCommit] = field(default_factory=list)
-    refused: dict[str, tuple[tuple[TableName, ...], ForeignChange]] = field(default_factory=dict)
+    refused: dict[str, tuple[tuple[TableName, ...], CdcError]] = field(default_factory=dict)
     _by_lake_table: dict[str, dict[TableName, TableCut]] = field(init=False, repr=False, default_factory=dict)
     _drops: dict[TableName, list[Point]] = field(init=False, repr=False, default_factory=dict)
 

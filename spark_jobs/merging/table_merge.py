@@ -13,6 +13,9 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, IncompatibleSchema, MergeConflict, MergeError
+from cdc_lib.lake.evolution import lake_columns, misfit
+from cdc_lib.lake.layout import fitted, layout_of
+from cdc_lib.lake.modes import mode_of
 from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
 from cdc_lib.merge.answers import policy_of
 from cdc_lib.merge.column_policy import (
@@ -22,10 +25,21 @@ from cdc_lib.merge.column_policy import (
     narrowed,
 )
 from cdc_lib.merge.contribution import Contribution
-from cdc_lib.merge.evolve_table import evolved, is_indistinct, merge_mode, others_of, rekeyed
+from cdc_lib.merge.evolve_table import evolved, is_indistinct, merge_mode, others_of, rekeyed, with_merged_before
 from cdc_lib.merge.foreign_changes import AFTER_ALL_CHANGES
+from cdc_lib.merge.live_rows import live
 from cdc_lib.merge.load import replayed_batches
 from cdc_lib.merge.plan import MergeInput, StoredBatch, TableWork, following, refuse_partial_swap, work_on
+from cdc_lib.merge.redefinition import (
+    beginning_at,
+    emptied_at,
+    has_rows,
+    history_error,
+    last_reset,
+    loses_history,
+    obsolete_before,
+    redefined_error,
+)
 from cdc_lib.merge.renames import (
     known,
     newest_schema,
@@ -219,6 +233,8 @@ class TableMerge:
         abandoned = self.watch.begin(lake, target, state) if self.watch is not None else None
         if abandoned is not None:
             return self._left(lake, state, abandoned)
+        if self._is_asked_again(lake, state):
+            return self._begun_again(session, lake, target, None)
         try:
             return self._merged(session, lake, target, state)
         except IncompatibleSchema as error:
@@ -226,8 +242,74 @@ class TableMerge:
                 self.watch.abandoned(lake, error.message) if self.watch is not None and self.watch.cuts else None
             )
             if abandoned is None:
-                raise
+                return self._begun_again(session, lake, self._target(session, lake), error)
             return self._left(lake, target.load(), abandoned)
+
+    def _begun_again(
+        self, session: SparkSession, lake: LakeMerge, target: MergeTarget[DataFrame], why: IncompatibleSchema | None
+    ) -> list[TableCut]:
+        """Merge rows into a lake table that begins again with their definition, if no older row counts.
+
+        Args:
+            session: a session.
+            lake: the lake table.
+            target: of a table that cannot hold the rows as it is.
+            why: it cannot; None if a person asked for it.
+
+        Raises:
+            TableRedefined: older rows count, and a new snapshot can replace them.
+            IncompatibleSchema: it cannot; or the lake keeps what the source no longer has.
+        """
+        state, routed = target.load(), lake.routed_tables[0]
+        batches, renames, marker = self._batches_of(routed), self._renames(routed, state), _marker(state, routed.table)
+        configured = with_merged_before(self.config, lake, state).mode
+        if why is not None and (
+            self.watch is None
+            or self.counts is not None
+            or others_of(lake, state, routed.table)
+            or misfit(self._schemas(routed, batches, state), configured, state) is None
+        ):
+            raise why
+        known = Marker() if is_foreign_to(marker, self.plan) else marker
+        mirrored = self.decide(routed.table, "mirror", batches, known, self.plan, self._policy(routed.table))
+        since = obsolete_before(mirrored, known, state) if why is not None else mirrored.rebuild_before
+        inputs = mirrored.inputs if since is None else live(self.store, routed.table, mirrored, since)
+        schemas = self._schemas(routed, [each.batch for each in inputs], state)
+        if (fault := misfit(schemas[-1:], configured)) is not None:
+            raise fault
+        if why is not None and state is not None and loses_history(state.mode, configured):
+            raise history_error(why, routed.table)
+        if fault := why if since is None else misfit(schemas, configured):
+            raise redefined_error(fault, routed.table)
+        assert since is not None  # of a snapshot that a person asked for
+        mode = mode_of(schemas[0], configured) if schemas or state is None else state.mode
+        work = beginning_at(self._work(routed.table, mode, batches, state), since)
+        work = replace(work, inputs=live(self.store, routed.table, work, since))
+        if state is not None and schemas:
+            layout = fitted(layout_of(self.config, lake), lake_columns(schemas[0], configured), str(lake.name))
+            state = target.begin_again(schemas[0], configured, renames, layout)
+        part = self._remembering(Contribution(routed, work, schemas, renames))
+        return self._reached(lake, target, [part], self._apply(session, target, lake, [part], state))
+
+    def _is_asked_again(self, lake: LakeMerge, state: LakeTable | None) -> bool:
+        """Whether a person asked for a snapshot with which a lake table begins again, and this merge brings it."""
+        routed = lake.routed_tables[0]
+        if state is None or others_of(lake, state, routed.table):
+            return False
+        wanted = {one.snapshot_id for one in self.plan.quarantine if one.table == routed.table and one.replaces}
+        chunks = (batch.manifest.chunk for batch in self._batches_of(routed))
+        new = {one.snapshot_id for one in chunks if one is not None and one.snapshot_id in wanted}
+        marker = _marker(state, routed.table)
+        return any(marker.snapshot(one) is None for one in new)
+
+    def _remembering(self, part: Contribution) -> Contribution:
+        """Return the part of a table that begins with it; its marker remembers the source's columns where a behaviour needs them."""
+        policy = self._policy(part.routed.table)
+        if not policy.watches_columns:
+            return part
+        decision = decide_columns(policy, part.routed, part.work.inputs, None, Marker(), part.renames)
+        work = replace(part.work, marker=replace(part.work.marker, source_columns=decision.source_columns))
+        return replace(part, work=work)
 
     def _merged(
         self, session: SparkSession, lake: LakeMerge, target: MergeTarget[DataFrame], state: LakeTable | None
@@ -265,6 +347,20 @@ class TableMerge:
         applied: Mapping[str, int] = {}
         if due:
             applied = self._apply(session, target, lake, parts, state)
+        return self._reached(lake, target, parts, applied)
+
+    def _reached(
+        self,
+        lake: LakeMerge,
+        target: MergeTarget[DataFrame],
+        parts: Sequence[Contribution],
+        applied: Mapping[str, int],
+    ) -> list[TableCut]:
+        """Return the new state of a lake table, which holds the parts.
+
+        Raises:
+            MergeError: it does not.
+        """
         after = target.load()
         if after is None or after.snapshot_id is None or not all(part.has_arrived(after) for part in parts):
             raise MergeError(
@@ -318,11 +414,17 @@ class TableMerge:
             return work
         windows = (each.batch.manifest for each in work.inputs if each.batch.manifest.window is not None)
         refuse_statements(table, policy, windows, known.merged_to)
-        by = replace(work.marker, source_uuid=self.plan.source_uuid, merge_id=self.plan.merge_id)
+        emptied = emptied_at(work, known, has_rows=self._has_rows(work))
+        by = replace(work.marker, source_uuid=self.plan.source_uuid, merge_id=self.plan.merge_id, emptied=emptied)
         work = replace(work, marker=by)
         if work.added_defaults:
             work = limit_replays(work, self._epoch_changes())
         return replace(work, rebuild_before=AFTER_ALL_CHANGES, kept=()) if foreign else work
+
+    def _has_rows(self, work: TableWork) -> bool:
+        """Whether rows come after the last statement of a merge that removed all of them, or at all without one."""
+        since = last_reset(work)
+        return has_rows(work.table, work.inputs if since is None else live(self.store, work.table, work, since))
 
     def _policy(self, table: TableName) -> SchemaPolicy:
         return policy_of(self.config, table, self.answers)

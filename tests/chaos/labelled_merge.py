@@ -20,6 +20,7 @@ COMMITS: dict[str, tuple[Any, str]] = {
     "the commit of the deletes": (lake_table.IcebergTable, "_delete_keys"),
     "the writing of the rows": (lake_table.IcebergTable, "_new_files"),
     "the publication of a branch": (lake_table, "publish"),
+    "the publication of a table that begins again": (lake_table, "publish_beginning"),
 }
 """Label of each commit, and the function that does it."""
 CHORES: dict[str, tuple[Any, str]] = {

@@ -69,6 +69,7 @@ CODES = frozenset(
         "transactions_missing",
         "schema_change_asked",
         "incompatible_schema",
+        "table_redefined",
         "ack_error",
         "cursor_moved",
         "cursor_missing",

@@ -49,7 +49,7 @@ class Rekeyed:
 
     def begin_again(self):
         """Do what the refusal says where deleted rows or versions stay."""
-        with pytest.raises(IncompatibleSchema, match="Drop the lake table and take a new snapshot"):
+        with pytest.raises(IncompatibleSchema, match="--replace"):
             self.rounds()
         self.sql("DROP TABLE {t} PURGE")
         self.source.capture.pipeline.resnapshot([self.table], by="test", why="another key")

@@ -60,6 +60,7 @@ FOLLOWED_ELSEWHERE = {
     "the cursor continues in a new epoch: …": "tests/integration/plan/test_start.py::test_a_source_goes_on_with_what_came_after_a_purge_of_read_files",
     "the server gave GTIDs to two transactions each: …": "tests/integration/plan/test_reverted_server.py::test_gtids_that_are_used_twice_are_not_acknowledged",
     "the server refuses to read a table: …": "tests/integration/drain/test_unreadable_tables.py::test_a_table_that_the_user_may_not_read_is_named",
+    "…; the lake table keeps deleted rows, versions or changes, which the source does not have": "tests/integration/spark/test_redefined_tables.py::test_a_lake_table_that_keeps_history_begins_again_when_a_person_says_so",
     "the source … at …, and the source file stops the table there (schema_changes.…: stop)": "tests/integration/spark/test_schema_changes.py::test_stopped_tables_continue_where_they_were_once_the_source_file_says_how",
     "the source … at …, and the table waits for an answer (schema_changes.…: ask)": "tests/integration/spark/test_schema_changes.py::test_asked_tables_continue_where_they_were_once_somebody_has_answered",
     "the type of a column changed within a batch so that no type holds both: …": "tests/unit/consumers/test_batch.py::test_types_that_cannot_be_united_are_reported_and_versions_can_be_read_separately",
