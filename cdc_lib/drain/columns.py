@@ -38,7 +38,7 @@ def check_tables(config: SourceConfig, shape: Shape, reader: SchemaReader, table
     """Check that columns and masks fit the captured tables, and that no two tables collide in the lake.
 
     Raises:
-        ConfigError: they do not; it names table and column.
+        ConfigError: tables collide, or one does not fit and ``on_error`` is ``stop``; it names table and column.
         TableUnreadable: the server refuses to read a table, and ``on_error`` is ``stop``.
     """
     tables = list(tables)
@@ -52,8 +52,13 @@ def check_tables(config: SourceConfig, shape: Shape, reader: SchemaReader, table
             if config.on_error != "quarantine":
                 raise
             continue  # its snapshot, or the first window with rows of it, quarantines it
-        if schema is not None:
+        if schema is None:
+            continue
+        try:
             _settled(config, shape, schema)
+        except ConfigError:
+            if config.on_error != "quarantine":
+                raise  # else as above
 
 
 def _settled(config: SourceConfig, shape: Shape, schema: TableSchema) -> Projection:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from cdc_lib.binlog.result_set import ResultSet
+from cdc_lib.binlog.rows.captured_tables import as_fault
 from cdc_lib.binlog.rows.masking import Masker, Shape
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.shape import stored_comments
@@ -214,8 +215,10 @@ class ChunkReader:
         try:
             projection = self.shape.of(schema)
             refuse_masked_keys(projection)
-        except ConfigError:
+        except ConfigError as error:
             close()
+            if self.config.on_error == "quarantine" and "table" in error.context:
+                raise as_fault(error) from error
             raise
         return projection
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cdc_lib.binlog.rows.cascades import CascadeWatch
 from cdc_lib.binlog.rows.masking import Shape
-from cdc_lib.errors import CdcError, ChecksumMismatch, ConfigError, DecodeError, TableUnreadable
+from cdc_lib.errors import CdcError, ChecksumMismatch, ConfigError, DecodeError, TableUnreadable, UnsupportedValue
 from cdc_lib.model.table_name import EVERY_TABLE, TableName
 from cdc_lib.ports import CaptureFilter
 
@@ -48,6 +48,11 @@ class CapturedTables:
     def takes(self, database: str, table: str) -> bool:
         """Whether rows of a table are decoded."""
         return self.captures(database, table) and not self.excludes(database, table)
+
+
+def as_fault(error: ConfigError) -> UnsupportedValue:
+    """Return the error of a table on which the source file cannot be followed as a fault of this table alone."""
+    return UnsupportedValue(error.message, hint=error.hint, **error.context)
 
 
 def tables_at_fault(error: CdcError, captures: CaptureFilter) -> tuple[TableName, ...]:

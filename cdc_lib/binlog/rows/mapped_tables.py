@@ -9,7 +9,7 @@ import numpy as np
 
 from cdc_lib.binlog.framing import packets
 from cdc_lib.binlog.framing.scan_progress import ScanProgress
-from cdc_lib.binlog.rows.captured_tables import CapturedTables
+from cdc_lib.binlog.rows.captured_tables import CapturedTables, as_fault
 from cdc_lib.binlog.rows.columns import Conversion, TableColumns
 from cdc_lib.binlog.rows.partial_columns import PartialColumns
 from cdc_lib.binlog.rows.partial_rows import PartialRows
@@ -103,6 +103,8 @@ class KnownTables:
                     self.parents[self._by_layout[key]] = layout
         except (DecodeError, ConfigError) as error:
             error.context = {**self._progress.error_context(), **error.context}
+            if isinstance(error, ConfigError) and self.captured.quarantines and "table" in error.context:
+                raise as_fault(error) from error
             raise
         self._last[name] = self._by_layout[key]
         self._learn(table_id, self._by_layout[key])

@@ -1,0 +1,44 @@
+"""With ``on_error: quarantine`` a table on which the source file cannot be followed is quarantined alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.capture import Capture
+from tests.harness.quarantine import cursor, rounds
+
+
+def quarantined(capture):
+    return {record.table.pair[1]: record.fault.reason for record in cursor(capture).quarantined_tables}
+
+
+@pytest.mark.parametrize("start", ["latest", "snapshot"])
+def test_a_new_table_with_a_reserved_column_is_quarantined_alone(any_server, database, tmp_path, start):
+    """Whether its rows come by the binlog or by its snapshot."""
+    capture = Capture(any_server, database, tmp_path, on_error="quarantine", start=start)
+    capture.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+    capture.execute("INSERT INTO other VALUES (1)")
+    rounds(capture)
+    capture.execute("CREATE TABLE v (id INT PRIMARY KEY, `_op` VARCHAR(9))")
+    capture.execute("INSERT INTO v VALUES (1, 'x')")
+    capture.execute("INSERT INTO other VALUES (2)")
+    before = cursor(capture).position
+    rounds(capture, 2)
+    assert before < cursor(capture).position
+    assert quarantined(capture) == {"v": "column _op has a name that is reserved in the lake"}
+
+
+def test_a_masked_column_that_is_renamed_quarantines_its_table_alone(any_server, database, tmp_path, monkeypatch):
+    """No value of it is stored without its mask."""
+    masks = [{"tables": f"{database}.v", "columns": ["mail"], "mask": "redact"}]
+    capture = Capture(any_server, database, tmp_path, on_error="quarantine", start="latest", masks=masks)
+    capture.execute("CREATE TABLE v (id INT PRIMARY KEY, mail VARCHAR(9))")
+    capture.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+    rounds(capture)
+    capture.execute("ALTER TABLE v CHANGE mail email VARCHAR(9)")
+    capture.execute("INSERT INTO v VALUES (1, 'x')")
+    capture.execute("INSERT INTO other VALUES (2)")
+    before = cursor(capture).position
+    rounds(capture, 2)
+    assert before < cursor(capture).position
+    assert set(quarantined(capture)) == {"v"}
