@@ -244,6 +244,14 @@ class MergeTarget(Protocol[Frame]):
         """Return the current state of the table, or None if it does not exist."""
         ...
 
+    def lacks(self, error: Exception) -> bool:
+        """Whether an error says that a file of this table is lost: of its metadata or its rows, not of a batch."""
+        ...
+
+    def discard(self) -> None:
+        """Remove the table from the catalog, so that it can be created again; its files stay where they are."""
+        ...
+
     def past(self, snapshot_id: int, schema_id: int) -> Past:
         """Return the history of the table since a snapshot and a schema; the table must exist.
 

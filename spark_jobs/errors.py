@@ -101,6 +101,7 @@ MISSING = (
     "FAILED_READ_FILE",
     "PATH_NOT_FOUND",
     "FileNotFoundException",
+    "Location does not exist",
     "is not a Parquet file",
 )
 """Names and words of a data file that cannot be read."""
@@ -110,7 +111,10 @@ _FAULTS: tuple[tuple[tuple[str, ...], type[CdcError], str], ...] = (
     (
         MISSING,
         CorruptBatch,
-        "cdc batches refill {source} writes lost files of batches again. A file of the table: restore it from the store's versions.",
+        (
+            "cdc batches refill {source} writes lost files of batches again. A file of the table: restore it from the store's "
+            "versions, or let a new snapshot make the table again: cdc snapshot {source} {tables}"
+        ),
     ),
 )
 """Words, the class of the error, and its hint."""
@@ -149,7 +153,8 @@ def fault_of(error: Exception, action: str, table: str) -> CdcError:
         return StoreUnavailable(f"could not {action}: no answer: {_short(text)}", table=table)
     for words, kind, hint in _FAULTS:
         if any(word in text for word in words):
-            return kind(f"could not {action}: {_short(text)}", hint=hint, table=table)
+            way_out = hint.replace("{tables}", table.replace(", ", " "))
+            return kind(f"could not {action}: {_short(text)}", hint=way_out, table=table)
     return MergeError(f"could not {action}: {_short(text)}", table=table)
 
 

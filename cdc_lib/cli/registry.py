@@ -115,6 +115,9 @@ _LAKE = {
         "List the lake tables of a source, with mode, key, number of rows and files, and what waits for maintenance."
     ),
     "schema": Entry("Show the columns of a lake table."),
+    "drop": Entry(
+        "Remove the lake table of a source table from its catalog, also if its files are lost. What is left of its files stays."
+    ),
 }
 
 _CONSUMERS = {

@@ -25,6 +25,7 @@ from cdc_lib.config.shape import targets_of
 from cdc_lib.errors import CdcError, ConfigError, LakeMissing, StoreError, StoreUnavailable
 from cdc_lib.lake import file_io
 from cdc_lib.lake.s3_settings import takes_settings_of_store
+from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.table_name import TableName
 
 _SPARK_ONLY = frozenset({"io-impl", "type", "catalog-impl", "uri", "warehouse"})
@@ -98,6 +99,20 @@ def load_table(config: SourceConfig, catalog: Catalog, table: str) -> Table:
             source=config.source,
             table=table,
         ) from error
+
+
+def drop_table(config: SourceConfig, name: LakeName) -> None:
+    """Remove a lake table from its catalog; nothing of the table is read, and its files stay.
+
+    Raises:
+        ConfigError: the catalog has no such table, or its type cannot be used without Spark.
+    """
+    try:
+        with translate_errors(str(name)):
+            open_catalog(config).drop_table((*name.namespace, name.name))
+    except NoSuchTableError as error:
+        hint = "cdc lake tables lists those that there are."
+        raise ConfigError(f"the lake has no table {name}", hint=hint, source=config.source) from error
 
 
 @contextmanager

@@ -114,10 +114,15 @@ def foreign_table(state: LakeTable | None) -> LakeFault | None:
 
 def is_resnapshotted(table: str, batches: Iterable[StoredBatch], plan: MergePlan) -> bool:
     """Whether a new snapshot replaces all rows of a table, in this plan or a later one."""
+    return is_read_again(table, batches, plan) or any(lag.table == table for lag in plan.lagging)
+
+
+def is_read_again(table: str, batches: Iterable[StoredBatch], plan: MergePlan) -> bool:
+    """Whether a new snapshot in this plan replaces all rows of a table."""
     requested = {record.snapshot_id for record in plan.quarantine if record.table == table and record.snapshot_id}
     chunks = (batch.manifest.chunk for batch in batches)
     first = (chunk for chunk in chunks if chunk is not None and chunk.table == table and chunk.number == 0)
-    return any(chunk.snapshot_id in requested for chunk in first) or any(lag.table == table for lag in plan.lagging)
+    return any(chunk.snapshot_id in requested for chunk in first)
 
 
 def foreign_commits(past: Past) -> list[LakeCommit]:
@@ -141,7 +146,7 @@ def refuse(source: str, lake_table: str, tables: Sequence[str], fault: LakeFault
         fault: what is wrong.
     """
     snapshot = f"cdc snapshot {source} {' '.join(tables)}"
-    drop = f"DROP TABLE {lake_table} (or rename it), then " if fault.drop else ""
+    drop = f"cdc lake drop {source} {tables[0]}, then " if fault.drop else ""
     hint = f"{fault.back} Else: {drop}{snapshot}" if fault.back else f"{drop}{snapshot}"
     return ForeignChange(
         f"the lake table {lake_table} {fault.what}",

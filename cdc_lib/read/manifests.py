@@ -172,7 +172,7 @@ def _file_of(sequence: int, record: Any, is_delete: bool) -> LiveFile | VectorFi
     if file_format != "PARQUET":
         raise StoreError(
             f"a file of the lake table has the format {file_format}, and only Parquet is read without Spark",
-            hint="Rewrite the data files in Spark.",
+            hint="cdc lake maintain writes such files again as Parquet.",
             file=path,
         )
     lower, upper = of("lower_bounds") or {}, of("upper_bounds") or {}

@@ -244,7 +244,7 @@ def refuse_moved_main(table: Any, branch: Branch) -> None:
         "Spark wrote a statement of the merge to the table itself, where readers see it, instead of to the merge's own branch: "
         + ("it is undone" if is_undone else "its rows are still there"),
         hint="This Spark or this Iceberg does not write as the merge needs it: use Spark 4.1 with Iceberg 1.11 or 1.12. If its rows are "
-        "still there, take a new snapshot as well: cdc snapshot {source} {table}",
+        f"still there, take a new snapshot as well: cdc snapshot {{source}} {branch.of}",
         table=branch.of,
         snapshot=own[0],
     )

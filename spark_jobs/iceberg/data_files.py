@@ -16,6 +16,10 @@ from pyspark.sql import DataFrame
 from spark_jobs.iceberg.row_delta import each
 from spark_jobs.runtime.java_classes import JavaClasses
 
+PARQUET = "parquet"
+FILE_FORMAT = "write.format.default"
+"""Table property: the format of new data files, which somebody else may have set."""
+
 
 def write_files(rows: DataFrame, table: Any, options: Mapping[str, str], classes: JavaClasses) -> list[Any]:
     """Write rows, and return their data files, Iceberg's Java objects.
@@ -31,7 +35,7 @@ def write_files(rows: DataFrame, table: Any, options: Mapping[str, str], classes
     written = classes.static("org.apache.iceberg.spark.FileRewriteCoordinator", "get")()
     tables.add(name, table)
     try:
-        rows.write.format("iceberg").options(**options).mode("append").save(name)
+        rows.write.format("iceberg").options(**{"write-format": PARQUET}, **options).mode("append").save(name)
         return list(each(written.fetchNewFiles(table, name)))
     finally:
         tables.remove(name)

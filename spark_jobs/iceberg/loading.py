@@ -28,6 +28,12 @@ def load_table(session: SparkSession, name: LakeName) -> Any:
     return catalog.loadTable(identifier)
 
 
+def drop_table(session: SparkSession, name: LakeName) -> None:
+    """Remove a table from the catalog, without its files; nothing of the table is read."""
+    catalog, identifier = _found(session, name)
+    catalog.dropTable(identifier, False)
+
+
 def file_io(session: SparkSession, name: LakeName) -> Any:
     """Return the FileIO that a table of this name would have, Iceberg's Java object; nothing is created."""
     catalog, identifier = _found(session, name)

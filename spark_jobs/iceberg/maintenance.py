@@ -29,6 +29,7 @@ from cdc_lib.model.table_mode import IS_CURRENT
 from cdc_lib.store.clock import refuse_later_commit
 from spark_jobs.errors import is_missing, lacks_metadata, translate_errors
 from spark_jobs.iceberg.branches import drop_left_over
+from spark_jobs.iceberg.data_files import FILE_FORMAT, PARQUET
 from spark_jobs.iceberg.ddl import set_sql
 from spark_jobs.iceberg.layout_change import change_sql
 from spark_jobs.iceberg.loading import load_metadata, load_table, metadata_of
@@ -93,8 +94,11 @@ class Upkeep:
             if change is not None:
                 self._session.sql(set_sql(self._name, {LAYOUT_PROPERTY: change.to.to_json()}))
             counted = self._count()
-            expired = self._expire(named, now - self._settings.keep_snapshots_for)
-            in_the_way = self._locations.in_the_way(existing_location(self._session, self._name)) or self._other_table()
+            kept = self._kept_by_property()
+            expired = 0 if kept else self._expire(named, now - self._settings.keep_snapshots_for)
+            in_the_way = (
+                kept or self._locations.in_the_way(existing_location(self._session, self._name)) or self._other_table()
+            )
             orphans = 0 if in_the_way else self._remove_orphans(now - self._settings.keep_orphans_for)
         return Maintained(
             str(self._name),
@@ -154,7 +158,7 @@ class Upkeep:
         order = ", ".join(f"{quoted(name)} ASC NULLS FIRST" for name in self._key() or ORDER)
         # Without an argument it is the table's own order, which follows renames of columns.
         by = "" if layout.sort_by else f"sort_order => {text_literal(order)}, "
-        everything = change is not None and change.rewrites
+        everything = (change is not None and change.rewrites) or self._has_other_files()
         options = (
             f"'min-input-files', '{self._settings.min_small_files}', "
             f"'delete-ratio-threshold', '{self._settings.max_deleted_ratio}', "
@@ -167,6 +171,14 @@ class Upkeep:
             "deletes": done.removed_delete_files_count,
             "bytes": done.rewritten_bytes_count,
         }
+
+    def _has_other_files(self) -> bool:
+        """Whether somebody gave the table another file format than Parquet, which alone is read without Spark; it is undone."""
+        foreign = load_metadata(self._session, self._name).properties.get(FILE_FORMAT, PARQUET).lower() != PARQUET
+        if foreign:
+            self._session.sql(set_sql(self._name, {FILE_FORMAT: PARQUET}))
+        files = self._session.table(f"{full_name(self._name)}.data_files")
+        return foreign or bool(files.where(f"upper(file_format) <> '{PARQUET.upper()}'").limit(1).count())
 
     def _count(self) -> dict[str, int]:
         """Compute the distinct values of the key columns, if many rows changed since the last time."""
@@ -211,6 +223,11 @@ class Upkeep:
             listed = ", ".join(f"{one}L" for one in ids)
             self._call("expire_snapshots", f"older_than => TIMESTAMP '1970-01-02', snapshot_ids => array({listed})")
         return len(ids)
+
+    def _kept_by_property(self) -> str:
+        """Return why neither snapshots nor files may be removed: somebody set the property by which Iceberg refuses that."""
+        collects = load_metadata(self._session, self._name).properties.get("gc.enabled", "true").lower() != "false"
+        return "" if collects else "its property gc.enabled is false, which keeps its snapshots too: unset it"
 
     def _other_table(self) -> str:
         """Return why no orphan file may be removed: another catalog has a table in the same folder."""

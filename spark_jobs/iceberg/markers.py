@@ -80,7 +80,7 @@ def _marked(table: TableMetadata, source_table: str) -> Iterator[tuple[dict[str,
     raise MergeError(
         f"no snapshot of the lake table has the property {MARKER_PROPERTY}, and older ones are expired: it is not known "
         "which batches the table holds",
-        hint="Keep the last snapshot that a merge wrote when expiring snapshots. Drop the lake table and take a new "
-        "snapshot of this table.",
+        hint="Keep the last snapshot that a merge wrote when expiring snapshots. Else begin with a new table: "
+        f"cdc lake drop {{source}} {source_table}, then cdc snapshot {{source}} {source_table}",
         table=source_table,
     )

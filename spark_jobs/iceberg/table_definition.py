@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lib.errors import MergeError
+from cdc_lib.errors import CorruptBatch, MergeError
 from cdc_lib.lake.comments import COMMENTS_PROPERTY, carried_comments, comment_change
 from cdc_lib.lake.computed import computed_changes
 from cdc_lib.lake.evolution import changes_for, with_changes
@@ -36,7 +37,7 @@ from cdc_lib.model.layout import DEFAULT_LAYOUT, LAYOUT_PROPERTY, Layout
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
-from spark_jobs.errors import is_missing, translate_errors
+from spark_jobs.errors import is_missing, lacks_metadata, said, translate_errors
 from spark_jobs.iceberg.beginning import Beginning, begun_again
 from spark_jobs.iceberg.comments import COMMENT_PROPERTY, change_comments
 from spark_jobs.iceberg.commits_since import past_of
@@ -51,7 +52,7 @@ from spark_jobs.iceberg.ddl import (
     set_sql,
 )
 from spark_jobs.iceberg.dropped_columns import drop_columns, dropped_fields, partition_columns
-from spark_jobs.iceberg.loading import identity_of, load_metadata, load_table
+from spark_jobs.iceberg.loading import drop_table, identity_of, load_metadata, load_table
 from spark_jobs.iceberg.locations import location_of
 from spark_jobs.iceberg.markers import markers_of
 from spark_jobs.iceberg.renames import rename_columns
@@ -127,6 +128,23 @@ class DefinedTable:
             unpublished=unpublished,
             updated=table.updated,
         )
+
+    def lacks(self, error: Exception) -> bool:
+        """Whether an error says that a file of this table is lost."""
+        cause = error.__cause__
+        if not isinstance(error, CorruptBatch) or not isinstance(cause, Exception):
+            return False
+        try:
+            location = str(self._java().location())
+        except Py4JJavaError as another:
+            return lacks_metadata(another)
+        return f"{urlsplit(location).path.rstrip('/')}/" in said(cause)
+
+    def discard(self) -> None:
+        """Remove the table from the catalog; its files stay where they are."""
+        with translate_errors("remove the lake table from its catalog", self._table):
+            drop_table(self._session, self._name)
+        self._read = self._followed = None
 
     def past(self, snapshot_id: int, schema_id: int) -> Past:
         """Return the history of the table since a snapshot and a schema."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -127,12 +128,16 @@ class ForeignChangeDetector:
             return None  # the source has no such table, so that nothing can restore it
         fault = self._fault(before, state, self._past([before], target, state))
         if fault is not None:
-            tables = sorted(known)
-            try:
-                self._refuse(cut.lake_table, tables, cut.table, fault)
-            except ForeignChange:
-                return fault  # it is in the report; the tables of this merge continue
+            self._note(cut.lake_table, cut.table, fault)
         return fault
+
+    def note(self, lake_table: str, fault: LakeFault) -> None:
+        """Keep the fault of a lake table that this merge does not change for the report; the tables of this merge continue."""
+        self._note(lake_table, next(iter(self._by_lake_table[lake_table])), fault)
+
+    def _note(self, lake_table: str, table: TableName, fault: LakeFault) -> None:
+        with suppress(ForeignChange):  # it is in the report
+            self._refuse(lake_table, sorted(self._by_lake_table[lake_table]), table, fault)
 
     def _refuse(self, lake_table: str, tables: Sequence[TableName], table: TableName, fault: LakeFault) -> None:
         affected = [one for one in tables if not is_resnapshotted(one, self.batches, self.plan)]

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import CdcError, IncompatibleSchema, MergeConflict, MergeError
+from cdc_lib.errors import CdcError, CorruptBatch, IncompatibleSchema, MergeConflict, MergeError
 from cdc_lib.lake.evolution import lake_columns, misfit
 from cdc_lib.lake.layout import fitted, layout_of
 from cdc_lib.lake.modes import mode_of
@@ -26,7 +26,7 @@ from cdc_lib.merge.column_policy import (
 )
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.evolve_table import evolved, is_indistinct, merge_mode, others_of, rekeyed, with_merged_before
-from cdc_lib.merge.foreign_changes import AFTER_ALL_CHANGES
+from cdc_lib.merge.foreign_changes import AFTER_ALL_CHANGES, LakeFault, is_read_again
 from cdc_lib.merge.live_rows import live
 from cdc_lib.merge.load import replayed_batches
 from cdc_lib.merge.plan import MergeInput, StoredBatch, TableWork, following, refuse_partial_swap, work_on
@@ -188,14 +188,26 @@ class TableMerge:
         routed = [cut for cut in cuts if cut.table in tables.get(cut.lake_table, ())]
         chosen = looked_at(self.plan.merge_id, {cut.lake_table for cut in routed}, due)
         targets = {name: self._target(session, known[name]) for name in chosen}
-        states = {name: target.load() for name, target in targets.items()}
+        states = self._states(targets)
         found = (
             self._current(targets[cut.lake_table], cut, states[cut.lake_table])
-            if cut.lake_table in chosen
+            if cut.lake_table in states
             else replace(cut, changes=0)
             for cut in routed
         )
         return [one for one in found if one is not None]
+
+    def _states(self, targets: Mapping[str, MergeTarget[DataFrame]]) -> dict[str, LakeTable | None]:
+        """Load lake tables; one whose metadata are lost is left out and reported, and the others go on."""
+        states: dict[str, LakeTable | None] = {}
+        for name, target in targets.items():
+            try:
+                states[name] = target.load()
+            except CorruptBatch as error:
+                if self.watch is None:
+                    raise
+                self.watch.note(name, LakeFault(f"cannot be read: {error.message}"))
+        return states
 
     def _current(self, target: MergeTarget[DataFrame], cut: TableCut, now: LakeTable | None) -> TableCut | None:
         """Return a table's current state, or that of the last cut if the table no longer holds what was merged."""
@@ -228,6 +240,28 @@ class TableMerge:
 
     def _attempt(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         target = self._target(session, lake)
+        try:
+            return self._begun(session, lake, target)
+        except CorruptBatch as error:
+            if not (target.lacks(error) and self._is_replaced(lake, target)):
+                raise
+            self.say(f"{lake.name}: made again by its new snapshot, because files of it are lost: {error.message}")
+            target.discard()
+            return self._begun(session, lake, self._target(session, lake))
+
+    def _is_replaced(self, lake: LakeMerge, target: MergeTarget[DataFrame]) -> bool:
+        """Whether new snapshots in this plan replace all rows of a damaged lake table, also those of other source tables."""
+        cuts = self.watch.cuts if self.watch is not None else ()
+        tables = {*lake.tables, *(cut.table for cut in cuts if cut.lake_table == str(lake.name))}
+        if not all(is_read_again(table, self._batches(table), self.plan) for table in tables):
+            return False
+        try:
+            state = target.load()
+        except CorruptBatch:  # a route may bring rows of other sources, whose markers are lost
+            return not any(routed.target.routed for routed in lake.routed_tables)
+        return state is None or not state.carried
+
+    def _begun(self, session: SparkSession, lake: LakeMerge, target: MergeTarget[DataFrame]) -> list[TableCut]:
         state = target.load()
         refuse_later_commit(state.updated if state is not None else None, java_now(session), str(lake.name))
         abandoned = self.watch.begin(lake, target, state) if self.watch is not None else None
@@ -385,7 +419,10 @@ class TableMerge:
 
     def _batches_of(self, routed: RoutedTable) -> Sequence[StoredBatch]:
         """Return the batches of the plan that hold something of a source table, with nothing of other tables."""
-        return self.batches.get(routed.table, ())
+        return self._batches(routed.table)
+
+    def _batches(self, table: TableName) -> Sequence[StoredBatch]:
+        return self.batches.get(table, ())
 
     def _counted(self, routed: RoutedTable, state: LakeTable | None) -> Sequence[StoredBatch]:
         """Return the batches to merge of a source table."""

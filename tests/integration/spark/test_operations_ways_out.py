@@ -16,7 +16,9 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -68,6 +70,7 @@ class Way:
 
 
 SNAPSHOT = "cdc snapshot shop shop.orders"
+DROP = "cdc lake drop shop shop.orders"
 
 
 def lake_rows_wrong(shop):
@@ -96,8 +99,21 @@ def replaced(shop):
     shop.change(2)
 
 
-def drop_lake_table(shop):
-    shop.sql("DROP TABLE {t}")
+def lake_files(shop):
+    """Return the folder of the lake table."""
+    ((location,),) = [row[1:2] for row in shop.sql("DESCRIBE EXTENDED {t}") if row[0] == "Location"]
+    return Path(urlsplit(location).path)
+
+
+def data_files_lost(shop):
+    for path in lake_files(shop).rglob("*.parquet"):
+        path.unlink()
+    shop.change(2)
+
+
+def lake_folder_lost(shop):
+    shutil.rmtree(lake_files(shop))
+    shop.change(2)
 
 
 def foreign_commit_and_expiry(shop):
@@ -365,10 +381,14 @@ WAYS = {
         "the lake table … has other columns than the last merge left: its column … was renamed to …", renamed_in_the_lake, "was renamed to", (),
         lambda shop: shop.sql("ALTER TABLE {t} RENAME COLUMN w TO v"),
     ),
-    "lake_table_replaced": Way("the lake table … was replaced", replaced, "was replaced", (SNAPSHOT,), drop_lake_table),
+    "lake_table_replaced": Way("the lake table … was replaced", replaced, "was replaced", (DROP, SNAPSHOT)),
     "marker_expired": Way(
-        "no snapshot of the lake table has the property", foreign_commit_and_expiry, "has the property", (SNAPSHOT,),
-        drop_lake_table,
+        "no snapshot of the lake table has the property", foreign_commit_and_expiry, "has the property", (DROP, SNAPSHOT)
+    ),
+    "data_files_lost": Way("Lost files of a lake table", data_files_lost, "could not merge", (SNAPSHOT,)),
+    "lake_folder_lost": Way("Lost files of a lake table", lake_folder_lost, "could not read the lake table", (SNAPSHOT,)),
+    "lake_folder_lost_and_dropped": Way(
+        "Lost files of a lake table", lake_folder_lost, "could not read the lake table", (DROP, SNAPSHOT)
     ),
     "manifest_deleted": Way(
         "Missing batches", manifest_deleted, "the batch of window … is acknowledged and no longer stored",

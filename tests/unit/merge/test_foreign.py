@@ -141,4 +141,4 @@ def test_the_hint_is_a_command_for_the_affected_tables():
     assert refuse("shop", "lake.shop.orders", [TABLE], dropped).hint.startswith("cdc snapshot shop shop.orders:")
     replaced = fault_of(CUT, lake(merged=None), None, LIFE)
     hint = refuse("shop", "lake.shop.orders", [TABLE], replaced).hint
-    assert hint.startswith("DROP TABLE lake.shop.orders (or rename it), then cdc snapshot shop shop.orders")
+    assert hint.startswith("cdc lake drop shop shop.orders, then cdc snapshot shop shop.orders")

@@ -1,0 +1,70 @@
+"""A lake table whose files are lost: the other tables go on, and a new snapshot makes the table again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from cdc_lib.errors import CorruptBatch
+from tests.harness.capture import SOURCE
+from tests.integration.spark.test_foreign_changes import Shop, any_server, begun  # noqa: F401 - fixtures
+
+pytestmark = pytest.mark.turns(2)
+
+
+def folder(shop):
+    return Path(urlsplit(str(shop.lake.target(f"{shop.database}.t")._java().location())).path)
+
+
+def data_files(shop):
+    for path in folder(shop).rglob("*.parquet"):
+        path.unlink()
+
+
+def metadata_file(shop):
+    current = shop.lake.target(f"{shop.database}.t")._java().operations().current().metadataFileLocation()
+    Path(urlsplit(str(current)).path).unlink()
+
+
+def manifests(shop):
+    for path in folder(shop).rglob("*.avro"):
+        path.unlink()
+
+
+def everything(shop):
+    shutil.rmtree(folder(shop))
+
+
+LOST = [data_files, metadata_file, manifests, everything]
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_new_snapshot_makes_a_table_again_whose_files_are_lost(begun: Shop, lost):  # noqa: F811 - the fixture
+    """The hint of the error is the way out; the other table is merged meanwhile."""
+    lost(begun)
+    begun.change(3)
+    with pytest.raises(CorruptBatch) as raised:
+        begun.round()
+    assert f"cdc snapshot {SOURCE} {begun.database}.t" in str(raised.value.hint)
+    assert begun.rows("other") == begun.source_rows("other")
+    begun.take_again()
+    begun.rounds()
+    begun.change(4)
+    begun.round()
+    begun.assert_equal()
+    assert begun.errors() == []
+
+
+def test_a_table_that_the_merge_has_nothing_for_does_not_stop_the_others(begun: Shop):  # noqa: F811 - the fixture
+    """Its loss is in the report."""
+    metadata_file(begun)
+    begun.execute("UPDATE other SET v = 'alone' WHERE id = 5")
+    begun.round()
+    assert begun.rows("other") == begun.source_rows("other")
+    assert any("cannot be read" in one for one in begun.errors())
+    begun.take_again()
+    begun.rounds()
+    begun.assert_equal()
