@@ -193,8 +193,10 @@ class FaultyTables:
         """Report the tables that are left out from now on, each with the command that leads out."""
         for one in again:
             self.say(f"{', '.join(one.tables)}: read again: {one.error.message}")
-        records = required_cursor(ObjectCursorStore(self.store), self.config.source, DRAIN).quarantined_tables
         why: dict[TableName, FailedTable] = {table: one for one in quarantined for table in one.tables}
+        if not why:
+            return
+        records = required_cursor(ObjectCursorStore(self.store), self.config.source, DRAIN).quarantined_tables
         for record in records:
             if record.table in why:
                 what = why[record.table].error.message
