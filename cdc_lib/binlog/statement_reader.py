@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from cdc_lib.binlog.control_events import ControlEvents
 from cdc_lib.binlog.ddl.ddl import meaning
 from cdc_lib.binlog.ddl.statement import Statement
@@ -15,8 +17,9 @@ from cdc_lib.binlog.rows.xa import XaTransactions
 from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
-from cdc_lib.ports import BinlogStream
+from cdc_lib.ports import BinlogStream, CaptureFilter
 
 Dated = tuple[Position, Statement]
 """A statement and where its event starts."""
@@ -39,16 +42,57 @@ def read_statements(window: Window, stream: BinlogStream, facts: StreamFacts) ->
     return reader.found
 
 
+def changes_table(window: Window, stream: BinlogStream, facts: StreamFacts, table: TableName) -> bool:
+    """Whether a binlog range may have changes of a table: rows, statements that name it, and XA statements, which name none.
+
+    Args:
+        window: the range; both ends are transaction boundaries.
+        stream: bytes of the server from its start on.
+        facts: of the server.
+        table: the table.
+
+    Raises:
+        DecodeError: the bytes do not follow the format, or statements are in unsupported events.
+        SourceUnavailable: the stream ended before the range.
+    """
+    mapped: set[tuple[str, str]] = set()
+
+    def captures(database: str, name: str) -> bool:
+        mapped.add((database, name))
+        return False
+
+    reader = _StatementReader(window, stream, facts, captures)
+    reader.run()
+    named = {one for _, statement in reader.found for one in _tables_of(statement)}
+    return table.pair in mapped | named or reader.has_xa
+
+
+def _tables_of(statement: Statement) -> Collection[tuple[str, str]]:
+    return meaning(statement.text, statement.database, statement.quotings[0]).tables
+
+
 class _StatementReader(WindowReader):
-    def __init__(self, window: Window, stream: BinlogStream, facts: StreamFacts) -> None:
-        super().__init__(window, stream, facts, CapturedTables(lambda *_: False), WindowSinks(_NoSink(), _NoSink()))
+    def __init__(
+        self, window: Window, stream: BinlogStream, facts: StreamFacts, captures: CaptureFilter | None = None
+    ) -> None:
+        captured = CapturedTables(captures or (lambda *_: False))
+        super().__init__(window, stream, facts, captured, WindowSinks(_NoSink(), _NoSink()))
         self.found: list[Dated] = []
-        self._rare = _ControlStatements(self._progress, self._tables, self._xa, facts, self.found)
+        self._control = _ControlStatements(self._progress, self._tables, self._xa, facts, self.found)
+        self._rare = self._control
         for kinds in (self._kinds, self._inner_kinds):
             kinds[kinds != packets.REFUSE] = packets.PASS
         self._kinds[list(_ASKED)] = packets.ASK
         self._kinds[list(_LOOKED_AT)] = packets.LOOK
         self._inner_kinds[[event_types.QUERY, event_types.XID]] = packets.LOOK
+        if captures is not None:
+            for kinds in (self._kinds, self._inner_kinds):
+                kinds[event_types.TABLE_MAP] = packets.ASK
+
+    @property
+    def has_xa(self) -> bool:
+        """Whether one of the statements was about an XA transaction."""
+        return self._control.has_xa
 
 
 _ASKED = (
@@ -77,12 +121,14 @@ class _ControlStatements(ControlEvents):
     ) -> None:
         super().__init__(progress, tables, xa, facts)
         self._found = found
+        self.has_xa = False
 
     def _query(self, statement: Statement) -> None:
         means = meaning(statement.text, statement.database, statement.quotings[0])
         self._refuse_unread(statement, means)
         if means.tables:
             self._found.append((self._progress.position, statement))
+        self.has_xa |= means.effect == "xa"
         # XA PREPARE is ignored, so a group that ends in it counts as ended before.
         if means.effect == "xa" or self._ends_transaction(means.effect, opens=means.opens_transaction):
             packets.end_transaction(self._progress.state)

@@ -46,6 +46,12 @@ class SnapshotConfig(Section):
     )
     max_ranges: int = Field(default=16, ge=1, le=256, description="1 to 256: ranges of one table at most")
 
+    lock_tables: bool = Field(
+        default=False,
+        description="true: a table of MySQL whose changes are kept one by one (without a key, append, scd2) and that changes all the time "
+        "is locked for a moment, LOCK TABLES … READ, before it is read",
+    )
+
     def until(self, began: datetime) -> datetime | None:
         """Return when a run that began at a time ends reading snapshots; None if it reads them to their end."""
         return began + self.run_for if self.run_for else None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import count
 
 from cdc_lib.binlog.result_set import ResultSet
 from cdc_lib.binlog.rows.captured_tables import as_fault
@@ -43,6 +44,7 @@ from cdc_lib.mysql.watermark import Watermarks
 from cdc_lib.ports import ObjectStore
 from cdc_lib.snapshot import chunks
 from cdc_lib.snapshot.columns import with_order
+from cdc_lib.snapshot.exact import ExactPosition, keeps_each_change
 from cdc_lib.store import layout
 from cdc_lib.store.manifests import publish_manifest
 from cdc_lib.store.parquet import BatchWriter
@@ -112,6 +114,13 @@ class ChunkReader:
             UnsupportedValue: the lake cannot represent a value exactly.
             TableUnreadable: the server refuses to read the table.
         """
+        for tries in count():
+            if (chunk := self._read(before, number, tries)) is not None:
+                return chunk
+        raise AssertionError(tries)
+
+    def _read(self, before: SnapshotChunk | None, number: int, tries: int) -> ReadChunk | None:
+        """Read the rows of the next chunk; None if their position is not exact, and must be."""
         task = self.task
         connection = connect(self.config.server, self.credentials)
         # Read again for each chunk: another server may answer meanwhile.
@@ -129,7 +138,9 @@ class ChunkReader:
         comments = self._comments(connection) if number == 0 else ()
         if not self.pace.total and before is not None and task.selection is None:  # not for a table of one chunk
             self.pace.total = InformationSchema(connection).estimated_rows_of(schema) // len(task.ranges or (1,))
-        watermark = self.watermarks.before_select(connection, facts, schema)
+        if (watermark := self._low_watermark(connection, facts, schema, tries)) is None:
+            connection.close()
+            return None
         after = before.last_key if before else None
         # Read after the watermark: a greater key inserted later has its change after the watermark as well.
         upper = before.upper_key if before else self._upper(schema, index)
@@ -187,6 +198,15 @@ class ChunkReader:
         carried = self.config.carries_comments(*self.task.name.pair)
         found = InformationSchema(connection).comments(*self.task.name.pair) if carried else None
         return (stored_comments(self.config, found),) if found is not None else ()
+
+    def _low_watermark(
+        self, connection: Session, facts: ServerFacts, schema: TableSchema, tries: int
+    ) -> Position | None:
+        """Return the low watermark of the next SELECT; None if it must be exact and is not."""
+        if not keeps_each_change(self.config, schema):
+            return self.watermarks.before_select(connection, facts, schema)
+        exact = ExactPosition(self.config, self.credentials, facts, self.task.epoch, self.watermarks)
+        return exact.before_select(connection, schema, tries)
 
     def _high_watermark(self) -> Position:
         """Return the end of the binlog after a SELECT: all changes that it saw lie before."""

@@ -7,6 +7,12 @@ FOLLOWED_ELSEWHERE = {
         "tests/integration/drain/test_key_values.py::"
         "test_a_window_with_such_a_date_leaves_the_table_out_and_a_snapshot_with_texts_follows"
     ),
+    "a table changes all the time, so that the position of no SELECT is exact: … tries": "tests/integration/snapshot/test_exact_positions.py::"
+    "test_a_table_that_changes_all_the_time_stops_until_it_may_be_locked",
+    "a table could not be locked within … seconds": "tests/integration/snapshot/test_exact_positions.py::"
+    "test_a_lock_waits_for_open_transactions_and_gives_up",
+    "a table cannot be locked: …": "tests/integration/snapshot/test_exact_positions.py::"
+    "test_a_table_that_changes_all_the_time_stops_until_it_may_be_locked",
     "Spark Connect (sc://) is not supported, …": "tests/unit/config/test_spark_master.py::test_spark_connect_is_refused_and_the_error_names_what_to_use",
     "SPARK_HOME names …, which is not Spark …": "tests/unit/spark/test_gateway.py::test_another_spark_of_the_machine_is_refused_before_it_starts",
     "this is Spark … with Iceberg …: a merge needs …": "tests/unit/spark/test_versions.py::test_versions_that_write_otherwise_are_refused",
