@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _replayed(world: World, path: Path) -> Failure | None:
-    program = parse(path.read_text())
+    program = parse(path.read_bytes().decode())
     outcome = _run(world, program)
     print(f"{path}: {_told(outcome.failure)}", flush=True)
     for sql, answer in outcome.refused:
@@ -95,7 +95,7 @@ class Hunt:
         self._statements, self._refused, self._programs = 0, 0, 0
         for path in sorted(wanted.save.glob("*.sql")) if wanted.save else ():
             self._shrunk |= {
-                line.removeprefix(_SEEN) for line in parse(path.read_text()).about if line.startswith(_SEEN)
+                line.removeprefix(_SEEN) for line in parse(path.read_bytes().decode()).about if line.startswith(_SEEN)
             }
 
     @property
