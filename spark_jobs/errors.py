@@ -18,6 +18,7 @@ from cdc_lib.errors import (
     StoreUnavailable,
     WrongClock,
 )
+from spark_jobs.sql import text_literal
 
 VALIDATIONS = (
     "Found conflicting files",
@@ -122,6 +123,9 @@ _FAULTS: tuple[tuple[tuple[str, ...], type[CdcError], str], ...] = (
 NO_TABLE = ("NoSuchTableException", "TABLE_OR_VIEW_NOT_FOUND", "NoSuchNamespaceException", "SCHEMA_NOT_FOUND")
 """Names and words of a missing table."""
 
+_REFUSAL = ("[[cdc: ", " cdc] do: ", " cdc]]")
+"""Around message and hint of a statement that ended itself."""
+
 
 @contextmanager
 def translate_errors(action: str, table: str) -> Iterator[None]:
@@ -147,8 +151,8 @@ def fault_of(error: Exception, action: str, table: str) -> CdcError:
             hint=hint,
             table=table,
         )
-    if (unset := _unset(text, action, table)) is not None:
-        return unset
+    if (known := _refusal(text, table) or _unset(text, action, table)) is not None:
+        return known
     if any(word in text for word in UNAVAILABLE):
         return StoreUnavailable(f"could not {action}: no answer: {_short(text)}", table=table)
     for words, kind, hint in _FAULTS:
@@ -156,6 +160,23 @@ def fault_of(error: Exception, action: str, table: str) -> CdcError:
             way_out = hint.replace("{tables}", table.replace(", ", " "))
             return kind(f"could not {action}: {_short(text)}", hint=way_out, table=table)
     return MergeError(f"could not {action}: {_short(text)}", table=table)
+
+
+def refusing_sql(message: str, hint: str) -> str:
+    """Return the SQL expression that ends a statement: :func:`fault_of` makes a MergeError of it.
+
+    Args:
+        message: SQL expression of the message.
+        hint: what to do.
+    """
+    return f"raise_error(concat('{_REFUSAL[0]}', {message}, '{_REFUSAL[1]}', {text_literal(hint)}, '{_REFUSAL[2]}'))"
+
+
+def _refusal(text: str, table: str) -> CdcError | None:
+    """Return the error of :func:`refusing_sql`; None if the text is about something else."""
+    begin, between, end = _REFUSAL
+    message, _, rest = text.partition(begin)[2].partition(between)
+    return MergeError(message, hint=rest.partition(end)[0], table=table) if rest else None
 
 
 def _unset(text: str, action: str, table: str) -> CdcError | None:

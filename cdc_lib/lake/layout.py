@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Context, Decimal
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, MergeError
@@ -15,6 +16,8 @@ _DATES = ("date", "timestamp", "timestamp_ntz")
 _INEXACT = ("float", "double")
 """Types whose values readers compare differently: minus zero with zero, a float with a double."""
 _NO_BUCKETS = ("boolean", *_INEXACT)
+_BITS = {"int": 32, "bigint": 64}
+_EXACT = Context(prec=80)
 _TRUNCATED = ("int", "bigint", "string", "binary", "decimal")
 
 
@@ -117,6 +120,31 @@ def _takes(partition: Partition, kind: str) -> bool:
     if partition.kind == "identity":
         return kind not in _INEXACT
     return kind.partition("(")[0] in _TRUNCATED
+
+
+def lowest_values(layout: Layout, columns: Sequence[LakeColumn]) -> dict[str, str]:
+    """Return, by column of numbers with ``truncate``, the smallest value whose partition is a number of the column's type.
+
+    Iceberg rounds down: for a smaller value the partition of an INT or BIGINT becomes a large number, so that conditions no longer find
+    the row, and that of a DECIMAL gets one digit more, which Iceberg refuses.
+
+    Args:
+        layout: with the names of the columns in the lake.
+        columns: of the lake table.
+    """
+    types = {column.name: column.type for column in columns}
+    cut = [one for one in layout.partition_by if one.kind == "truncate"]
+    return {one.column: low for one in cut if (low := _lowest(types.get(one.column, ""), one.size)) is not None}
+
+
+def _lowest(lake_type: str, width: int) -> str | None:
+    if lake_type in _BITS:
+        return str(-(2 ** (_BITS[lake_type] - 1) // width) * width)
+    name, _, rest = lake_type.partition("(")
+    if name != "decimal":
+        return None
+    digits, scale = (int(one) for one in rest.rstrip(")").split(","))
+    return str(Decimal(-((10**digits - 1) // width) * width).scaleb(-scale, _EXACT))
 
 
 def refuse_dropped(needed_by_layout: Sequence[str], columns: Sequence[str], table: str) -> None:

@@ -11,6 +11,7 @@ from cdc_lib.merge.collapse import DELETE, INSERT
 from cdc_lib.model.lake_table import CHANGE_TYPES, ORDER, LakeColumn, LakeTable
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import OP
+from spark_jobs.iceberg.truncated import prunes
 from spark_jobs.sql import as_text, literal, struct
 
 FEW_KEYS = 200
@@ -63,7 +64,7 @@ def key_range(session: SparkSession, view: str, table: LakeTable) -> KeyRange:
     texts = ", ".join(as_text(quoted(column.name), column.type) for column in (*key, *order))
     rows = session.sql(f"SELECT {texts}, {quoted(OP)} FROM {view} LIMIT {FEW_KEYS + 1}").collect()
     if len(rows) > FEW_KEYS:
-        return _bounds(session, view, key)
+        return _bounds(session, view, table)
     upserts, inserts = sum(row[-1] != DELETE for row in rows), sum(row[-1] == INSERT for row in rows)
     relation = _values(rows, [*key, *order]) if rows else view
     conditions = _each(rows, key)
@@ -108,7 +109,8 @@ def _values(rows: Sequence[Row], columns: list[LakeColumn]) -> str:
     return f"(VALUES {values} AS v({', '.join(quoted(column.name) for column in columns)}, {KEPT}))"
 
 
-def _bounds(session: SparkSession, view: str, key: list[LakeColumn]) -> KeyRange:
+def _bounds(session: SparkSession, view: str, table: LakeTable) -> KeyRange:
+    key = _key(table)
     ends = [as_text(f"{end}({quoted(column.name)})", column.type) for column in key for end in ("min", "max")]
     kept = f"{quoted(OP)} <> '{DELETE}'"
     counts = f"count(*), count_if({kept}), count_if({quoted(OP)} = '{INSERT}')"
@@ -116,7 +118,7 @@ def _bounds(session: SparkSession, view: str, key: list[LakeColumn]) -> KeyRange
     conditions = tuple(
         (column.name, f"BETWEEN {literal(low, column.type)} AND {literal(high, column.type)}")
         for column, low, high in zip(key, facts[3::2], facts[4::2], strict=True)
-        if column.type not in INEXACT
+        if column.type not in INEXACT and prunes(table, column.name, low)
     )
     hint = f"/*+ BROADCAST({view}) */" if facts[0] <= BROADCAST_ROWS else ""
     columns = ", ".join(quoted(name) for name in (*(column.name for column in key), *ORDER))

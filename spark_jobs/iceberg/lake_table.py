@@ -63,6 +63,7 @@ from spark_jobs.iceberg.scd2 import cut_sql, cuts_of, ended_before, spliced
 from spark_jobs.iceberg.soft_delete import mark_sql, marked
 from spark_jobs.iceberg.table_definition import DefinedTable, Read
 from spark_jobs.iceberg.temp_views import view_of
+from spark_jobs.iceberg.truncated import with_values_checked
 from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.session import activate, set_for
 from spark_jobs.sql import belongs, full_name, point, struct
@@ -373,7 +374,8 @@ class IcebergTable(DefinedTable):
         self, table: LakeTable, rows: DataFrame, order: Sequence[str], branch: Branch, most: int
     ) -> list[Any]:
         """Write rows in their Spark partitions, each sorted; returns their files."""
-        columns, options = written_rows(rows, table), {f"{SUMMARY_OPTION}{STATEMENT_PROPERTY}": branch.name}
+        columns = with_values_checked(written_rows(rows, table), table)
+        options = {f"{SUMMARY_OPTION}{STATEMENT_PROPERTY}": branch.name}
         if table.layout.in_key_order:
             columns = columns.sortWithinPartitions(*order)
         elif most > ROWS_PER_FILE:

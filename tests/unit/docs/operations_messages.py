@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 FOLLOWED_ELSEWHERE = {
+    "column …: … is smaller than …, the smallest value that its partition by truncate can hold": (
+        "tests/integration/spark/test_truncated_partitions.py::test_with_another_partition_the_merge_goes_on"
+    ),
     "column …: a date with a zero or impossible part in the key, of which the lake holds dates": (
         "tests/integration/drain/test_key_values.py::"
         "test_a_window_with_such_a_date_leaves_the_table_out_and_a_snapshot_with_texts_follows"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import ConfigError, MergeError
-from cdc_lib.lake.layout import change_of_layout, fitted, layout_of, refuse_dropped
+from cdc_lib.lake.layout import change_of_layout, fitted, layout_of, lowest_values, refuse_dropped
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.lake_table import LakeColumn
 from cdc_lib.model.layout import Layout, Partition, SortField, partition_of, sort_field_of
@@ -69,6 +69,28 @@ def test_a_transform_of_a_type_that_it_takes_is_accepted(transform):
 def test_a_transform_that_the_columns_do_not_allow_is_refused(transform, why):
     with pytest.raises(ConfigError, match=why):
         fitted(by(transform), COLUMNS, "t")
+
+
+@pytest.mark.parametrize(
+    ("lake_type", "width", "lowest"),
+    [
+        ("int", 10, "-2147483640"),
+        ("int", 2**31 - 1, "-2147483647"),
+        ("int", 1, "-2147483648"),
+        ("bigint", 1000, "-9223372036854775000"),
+        ("decimal(9,2)", 100, "-9999999.00"),
+        ("decimal(5,2)", 7, "-999.95"),
+        ("decimal(38,10)", 10, f"-{'9' * 28}.9999999990"),
+    ],
+)
+def test_the_smallest_number_whose_partition_is_one_of_its_type(lake_type, width, lowest):
+    """Its partition is itself; that of the next smaller one would be one width less."""
+    found = lowest_values(by(f"truncate({width}, n)", "bucket(4, m)"), [LakeColumn("n", lake_type)])
+    assert found == {"n": lowest}
+
+
+def test_texts_have_no_smallest_value():
+    assert lowest_values(by("truncate(4, s)"), [LakeColumn("s", "string")]) == {}
 
 
 def test_a_sort_field_without_a_column_is_refused():
