@@ -17,7 +17,7 @@ from cdc_lib.model.cascades import Cascades, ForeignKey, TableName
 from cdc_lib.model.lexer import quoted
 from cdc_lib.mysql.connection import Session, translated
 from cdc_lib.mysql.server_facts import ServerFacts
-from cdc_lib.mysql.statements import rows_of
+from cdc_lib.mysql.statements import lenient_rows_of, rows_of
 
 _LOGS_CASCADES = (9, 6)
 """From this MySQL on, the server and not the storage engine applies foreign keys, unless a start option says otherwise."""
@@ -80,7 +80,7 @@ def cascades_of(
 def _keys_of(connection: Session, table: TableName) -> list[ForeignKey] | None:
     """Return the foreign keys of a table that change its rows; None if the server does not show them."""
     try:
-        ((_, text, *_),) = rows_of(connection, f"SHOW CREATE TABLE {quoted(table[0])}.{quoted(table[1])}")
+        ((_, text, *_),) = lenient_rows_of(connection, f"SHOW CREATE TABLE {quoted(table[0])}.{quoted(table[1])}")
     except SourceUnavailable:
         raise
     except (pymysql.MySQLError, SourceError):

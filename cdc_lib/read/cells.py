@@ -54,7 +54,8 @@ class CellTable:
         self.reader = reader
         self._schema = reader.schema
         self._key = reader.key
-        self._time = next((name for name in (VALID_FROM, TS) if name in self._schema.names), None)
+        time = VALID_FROM if reader.mode == "scd2" else TS
+        self._time = time if time in self._schema.names else None
 
     def rows(self, keys: Sequence[bytes], columns: Iterable[bytes] | None = None) -> list[CellRow | None]:
         """Return the row of each key; None for one that has none.

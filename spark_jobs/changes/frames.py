@@ -156,8 +156,8 @@ def _in_shape(
     frame: DataFrame, named: Columns, columns: Sequence[LakeColumn], marks: list[str], mapping: RowMapping
 ) -> DataFrame:
     kept = {name.lower(): quoted(column) for name, column in named}
-    present = kept | {name: quoted(name) for name in CHANGE_TYPES}
-    present |= {VALID_FROM: quoted(TS)}
+    # Only scd2 reserves _valid_from: in other modes a column of the source may have this name.
+    present = {VALID_FROM: quoted(TS)} | kept | {name: quoted(name) for name in CHANGE_TYPES}
     present |= {name: text_literal(value) for name, value in mapping.constants.items()}
     return frame.selectExpr(*(_projected(column, present) for column in _shape(columns)), *marks)
 

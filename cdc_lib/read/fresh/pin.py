@@ -79,7 +79,9 @@ def with_waiting(
     if mode == "append":
         entries = [shape.reset(one) for one in part.entries]
         return FreshSnapshot(base, WaitingChanges((), order_of(rows), pa.concat_tables([rows, *entries]), (), until))
-    return FreshSnapshot(base, _changed(base, work, last_changes(rows, key), tuple(superseded), until))
+    return FreshSnapshot(
+        base, _changed(base, work, last_changes(rows, key, begins=work.mode == "scd2"), tuple(superseded), until)
+    )
 
 
 def _state(base: PinnedSnapshot, mode: Mode, marker: Marker, routed: RoutedTable) -> LakeTable:

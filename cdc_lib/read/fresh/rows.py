@@ -57,7 +57,8 @@ class LakeShape:
             MergeError: a column has another type than the lake table's.
         """
         have = {name.lower(): rows.column(name) for name in rows.column_names if name not in CHANGE_COLUMNS}
-        have |= {name: rows.column(name) for name in CHANGE_COLUMNS} | {VALID_FROM: rows.column(TS)}
+        # Only scd2 reserves _valid_from: in other modes a column of the source may have this name.
+        have = {VALID_FROM: rows.column(TS)} | have | {name: rows.column(name) for name in CHANGE_COLUMNS}
         have |= {name.lower(): pa.repeat(value, rows.num_rows) for name, value in self.constants.items()}
         try:
             arrays = [
@@ -153,7 +154,7 @@ def less(left: Sequence[Numbers], right: Sequence[Any], *, or_equal: bool) -> ND
     return found
 
 
-def last_changes(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+def last_changes(rows: pa.Table, key: Sequence[str], *, begins: bool) -> pa.Table:
     """Return the last change of each key; of two with one order key, the one that is no delete.
 
     A version does not begin before an earlier change of its key: ``_valid_from`` is the greatest one of the key.
@@ -161,12 +162,13 @@ def last_changes(rows: pa.Table, key: Sequence[str]) -> pa.Table:
     Args:
         rows: changes.
         key: names of the key's columns.
+        begins: whether they have the time from which a version is valid (scd2).
     """
     if not rows.num_rows:
         return rows
     by, is_last = in_key_order(rows, key)
     last = rows.take(pa.array(by[is_last]))
-    if VALID_FROM not in rows.column_names:
+    if not begins:
         return last
     began = rows.column(VALID_FROM).cast(pa.int64()).to_numpy()[by]
     first = np.flatnonzero(np.append(True, is_last[:-1]))

@@ -14,6 +14,7 @@ from spark_jobs.iceberg import lake_table
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.runtime import parallelism
 from tests.harness.batches import BIGINT, INT, TEXT, Row, table
+from tests.harness.reading import opened
 
 UTC = dt.UTC
 TYPES = {
@@ -177,6 +178,18 @@ def test_names_of_any_kind_work(lake):
     again = [Row("u", 110, {**values, "a.b": 2, "back`tick": 3})]
     lake.merge(lake.batches.plan(200, lake.batches.window(100, 200, {schema: again})))
     assert lake.rows(schema.name, *columns) == [(1, "x", 2, 3, 1, 1, 1)]
+
+
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete", "append"])
+def test_a_column_may_have_a_name_that_only_another_mode_reserves(lake, mode):
+    """``_valid_from`` is a metadata column of scd2 alone; ``_VALID_TO`` too, however it is written."""
+    lake.config = lake.config.model_copy(update={"modes": (ModeRule(tables="*.named", mode=mode),)})
+    named = table(f"{lake.database}.named", {"id": BIGINT, "_valid_from": INT, "_VALID_TO": TEXT})
+    rows = [Row("c", 5, {"id": 1, "_valid_from": 7, "_VALID_TO": "never"})]
+    lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {named: rows})))
+    assert lake.rows(named.name, "id", "_valid_from", "_VALID_TO") == [(1, 7, "never")]
+    with opened(lake) as reader:
+        assert reader.table(named.name).rows().read_all().select(["_valid_from"]).to_pylist() == [{"_valid_from": 7}]
 
 
 def test_two_tables_whose_names_differ_in_case_alone_are_two(lake):
