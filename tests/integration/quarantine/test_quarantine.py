@@ -152,9 +152,9 @@ def test_a_table_whose_schema_history_does_not_fit_is_quarantined(any_server, da
         columns = version.definition.schema.columns
         schema = replace(version.definition.schema, columns=(columns[0], replace(columns[0], name="wrong")))
         spoilt = replace(version, definition=replace(version.definition, schema=schema))
-        capture.store.put(layout.version_key(version), documents.dump(spoilt))
         change(capture)
         window = planned(capture)
+        capture.store.put(layout.version_key(version), documents.dump(spoilt))  # a plan would notice it
         capture.pipeline.drain(window)
         manifest = manifest_of(capture, window)
         assert [(one.table, one.fault.code) for one in manifest.quarantined] == [(f"{database}.bad", "unknown_schema")]

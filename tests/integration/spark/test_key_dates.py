@@ -58,6 +58,28 @@ def test_rows_with_invalid_dates_in_their_keys_are_as_select_shows_them_after_ea
     assert [(one.clean, one.skipped) for one in source.report().tables] == [(True, "")] * 2
 
 
+def test_a_lake_table_with_dates_in_its_key_becomes_one_with_texts_at_the_first_invalid_date(source):
+    """Without a person: a new snapshot replaces the lake table, and the other table is never late."""
+    lax(
+        source,
+        "CREATE TABLE two (d DATE PRIMARY KEY, v INT)",
+        "CREATE TABLE many (id INT, d DATETIME, v INT, PRIMARY KEY (id, d))",
+        "INSERT INTO two VALUES ('2024-01-01', 1), ('2024-01-02', 2)",
+        "INSERT INTO many VALUES (1, '2024-01-01', 1)",
+    )
+    source.round()
+    lax(source, "INSERT INTO two VALUES (0, 0), ('2024-00-10', 3)", "INSERT INTO many VALUES (2, '2024-01-02', 2)")
+    source.round()
+    assert held(source, "many") == shown(source, "many")
+    for _ in range(3):
+        source.round()
+    assert held(source, "two") == shown(source, "two")
+    lax(source, "UPDATE two SET v = v + 10", "DELETE FROM two WHERE d = '2024-01-01'")
+    source.round()
+    assert held(source, "two") == shown(source, "two")
+    assert [(one.clean, one.skipped) for one in source.report().tables] == [(True, "")] * 2
+
+
 @pytest.mark.parametrize("spark", [False, True], ids=["arrow", "spark"])
 def test_a_row_whose_key_an_earlier_version_made_null_is_found_at_once(source, spark):
     """With its key at the source, and without waiting for rows in flight."""
