@@ -15,8 +15,10 @@ class LastTransaction:
         position: where it begins.
         gtid: empty without one.
         digest: of its first events, with their times: another transaction of its size and GTID has another one.
+        before: it is the last one before this position. A cursor that is elsewhere has another one.
     """
 
     position: Position
     gtid: str
     digest: int
+    before: Position

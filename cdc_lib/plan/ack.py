@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from cdc_lib.binlog.framing.damaged_file import continue_in
 from cdc_lib.errors import PositionNotFound
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.last_transaction import LastTransaction
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.window import Window
 
@@ -31,8 +33,14 @@ def over_window(cursor: Cursor, window: Window, manifest: Manifest | None, *, at
         by=by,
         gtids=manifest.gtids,
         last=manifest.last_commit,
-        last_transaction=manifest.last_transaction if manifest.transactions else cursor.last_transaction,
+        last_transaction=manifest.last_transaction if manifest.transactions else _still_last(cursor, window),
     )
+
+
+def _still_last(cursor: Cursor, window: Window) -> LastTransaction | None:
+    """Return the last transaction before a window without any."""
+    last = cursor.last_transaction
+    return replace(last, before=window.stop) if last is not None and last.before == cursor.position else None
 
 
 def used_twice(cursor: Cursor, manifest: Manifest) -> GtidSet | None:

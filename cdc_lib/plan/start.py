@@ -295,11 +295,11 @@ class Starter:
     def _other_past(self, cursor: Cursor) -> str:
         """Return the evidence that the server has another transaction before the cursor; empty if none is seen, or it was purged."""
         last, facts = cursor.last_transaction, self.facts
-        if last is None or last.position.file not in self.search.files:
+        if last is None or last.before != cursor.position or last.position.file not in self.search.files:
             return ""
         with binlog_dump(self.config.server, self.credentials, facts.identity, last.position, "last") as stream:
             try:
-                return other_past(stream, facts.identity.flavor, last, cursor.position)
+                return other_past(stream, facts.identity.flavor, last)
             except AnonymousNotSent:
                 return ""
             except (PositionNotFound, DecodeError) as error:

@@ -26,14 +26,13 @@ _MADE_UP = (event_types.FORMAT_DESCRIPTION, event_types.ROTATE, event_types.STAR
 """Types of events that are in no file if they have no end position."""
 
 
-def other_past(stream: BinlogStream, flavor: Flavor, read: LastTransaction, cursor: Position) -> str:
+def other_past(stream: BinlogStream, flavor: Flavor, read: LastTransaction) -> str:
     """Return the evidence that the transaction before a cursor is not the one that was read; empty if there is none.
 
     Args:
         stream: begins where that transaction did.
         flavor: of the server.
         read: the transaction.
-        cursor: transactions up to here were read.
 
     Raises:
         SourceError: the server cannot send what is there.
@@ -41,10 +40,10 @@ def other_past(stream: BinlogStream, flavor: Flavor, read: LastTransaction, curs
     """
     digest, begun = 0, ""
     for at, event, end in _in_files(stream, read.position):
-        if at == cursor:
+        if at == read.before:
             break
-        if cursor < at:
-            return f"no event begins at {cursor}"
+        if read.before < at:
+            return f"no event begins at {read.before}"
         if packets.begins(event[4]):
             if begun:
                 return f"{_shown(event, end, flavor)} at {at} was not read"

@@ -222,7 +222,7 @@ class ScanProgress:
         if begin == 0:
             return None
         position = Position(file_of_number(self.file, number), begin)
-        return LastTransaction(position, gtid, int(self.state[packets.LAST_DIGEST]))
+        return LastTransaction(position, gtid, int(self.state[packets.LAST_DIGEST]), self.window.stop)
 
     def _gtid(self, sid: int, number: int) -> str:
         return f"{self.gtid_prefixes()[sid].decode()}{number}" if sid >= 0 else ""

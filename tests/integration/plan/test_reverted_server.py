@@ -213,10 +213,25 @@ def test_the_same_transaction_before_a_file_of_another_past_is_not_enough(revert
     reverted.write("one")
     drain_all(reverted.capture)
     last = reverted.cursor.last_transaction
-    cursor = reverted.cursor
     reverted.write("two")
     drain_all(reverted.capture)
-    reverted.capture.pipeline.cursors.swap(reverted.cursor, replace(reverted.cursor, last_transaction=last))
-    assert cursor.position != reverted.cursor.position
+    cursor = reverted.cursor
+    last = replace(last, before=cursor.position)
+    reverted.capture.pipeline.cursors.swap(cursor, replace(cursor, last_transaction=last))
     with pytest.raises(PositionNotFound, match="was not read"):
         reverted.plan()
+
+
+def test_a_cursor_that_is_put_elsewhere_keeps_no_last_transaction(reverted):
+    """A refill asks as of an earlier position, and a lost drain cursor is made again from the lake's: both are right."""
+    reverted.write("one", "two")
+    drain_all(reverted.capture)
+    first = reverted.cursor
+    reverted.write("three")
+    drain_all(reverted.capture)
+    here = reverted.cursor
+    moved = replace(here, position=first.position, gtid_set=first.gtid_set)
+    reverted.capture.pipeline.cursors.swap(here, moved)
+    reverted.plan()
+    drain_all(reverted.capture)
+    assert reverted.cursor.last_transaction == here.last_transaction
