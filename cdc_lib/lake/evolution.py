@@ -60,8 +60,8 @@ def lake_columns(schema: TableSchema, configured: Mode | None = None) -> tuple[L
 def identifier_fields(schema: TableSchema, mode: Mode) -> tuple[str, ...]:
     """Return the Iceberg identifier fields of a new lake table; empty if it has none.
 
-    They are required, so no part of the key may become null in the lake, as a zero date does. Iceberg allows no floating
-    point numbers. In scd2 and append mode, many rows have the same source key.
+    They are required, and dates of keys were null in lake tables of earlier versions. Iceberg allows no floating point
+    numbers. In scd2 and append mode, many rows have the same source key.
     """
     types = {column.name: column.type.lake_type for column in schema.columns}
     if mode not in ("mirror", "soft_delete") or any(types.get(name) in _NO_IDENTIFIERS for name in schema.primary_key):

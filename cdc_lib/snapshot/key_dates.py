@@ -48,8 +48,13 @@ class KeyDates:
         if not new or self.config.zero_dates != "null":
             return cursor
         with closing(connect(self.config.server, self.credentials)) as connection:
-            dated = new.intersection(TableName(*table) for table in InformationSchema(connection).with_date_keys())
-            found = [table for table in sorted(dated) if _has_such_dates(connection, table)]
+            reader = InformationSchema(connection)
+            dated = {
+                TableName(database, table)
+                for database in {table.database for table in new}
+                for table in reader.with_date_keys(database)
+            }
+            found = [table for table in sorted(new & dated) if _has_such_dates(connection, table)]
         for table in found:
             log.info("%s has dates in its key that no date type holds: the lake holds them as text", table)
         return cursor.with_text_keys(found) if found else cursor
