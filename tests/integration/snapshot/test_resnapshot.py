@@ -134,17 +134,6 @@ def test_columns_that_the_binlog_does_not_name_are_read_again_as_well(any_server
         assert [(row["n"], row["id"]) for row in capture.rows(newest, "good")] == [(2, 6)]
 
 
-def test_a_quarantined_table_is_resumed_instead(capture):
-    """The error names the command; nothing was changed."""
-    change(capture, BAD_TEXT)
-    rounds(capture)
-    before = cursor(capture)
-    with pytest.raises(ConfigError, match=rf"quarantined: {capture.database}\.bad") as caught:
-        resnapshot(capture, "good", "bad")
-    assert f"cdc quarantine resume {SOURCE} {capture.database}.bad" in caught.value.hint
-    assert cursor(capture) == before
-
-
 def test_names_that_are_not_captured_are_reported_with_those_that_are(capture):
     """All of them at once."""
     names = [f"{capture.database}.god", f"{capture.database}.good", "elsewhere.good"]

@@ -146,4 +146,4 @@ def test_status_and_doctor_report_quarantined_tables(capture):
     assert (one.table, one.position) == (f"{capture.database}.bad", cursor(capture).quarantine[0].start)
     (finding,) = [found for found in capture.pipeline.preflight() if "quarantined" in found.what]
     assert finding.level == "warning"
-    assert f"cdc quarantine resume {SOURCE} {capture.database}.bad" in finding.hint
+    assert f"cdc snapshot {SOURCE} {capture.database}.bad" in finding.hint  # which ends the quarantine
