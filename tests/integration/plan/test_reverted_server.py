@@ -176,6 +176,20 @@ def test_a_server_that_reads_on_is_not_refused(reverted):
     assert {key: row["v"] for key, row in lake.rows.items()} == dict(server.execute("SELECT * FROM shop.a"))
 
 
+def test_a_server_that_was_killed_is_refused_only_if_it_was_reverted(reverted):
+    """Its file ends at the cursor without another event; of another past, with another transaction or elsewhere."""
+    reverted.write("one")
+    drain_all(reverted.capture)
+    reverted.server.restart(kill=True)
+    reverted.plan()
+    for other, evidence in (("ONE", "was read there"), ("o", "has only")):
+        reverted.revert()
+        reverted.write(other)
+        reverted.server.restart(kill=True)
+        with pytest.raises(PositionNotFound, match=evidence):
+            reverted.plan()
+
+
 @pytest.mark.parametrize("setting", ["binlog_transaction_compression = ON", "log_bin_compress = ON"])
 def test_compressed_transactions_are_recognized(reverted, setting):
     """By their compressed bytes."""
