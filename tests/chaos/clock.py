@@ -11,9 +11,15 @@ import cdc_lib.drain.window
 import cdc_lib.merge.planner
 import cdc_lib.pipeline
 import cdc_lib.plan.start
-import spark_jobs.merging.run
+import spark_jobs.merging.faulty_tables
 
-CLOCKED = (cdc_lib.drain.window, cdc_lib.merge.planner, cdc_lib.pipeline, cdc_lib.plan.start, spark_jobs.merging.run)
+CLOCKED = (
+    cdc_lib.drain.window,
+    cdc_lib.merge.planner,
+    cdc_lib.pipeline,
+    cdc_lib.plan.start,
+    spark_jobs.merging.faulty_tables,
+)
 """The modules that read the clock."""
 
 
