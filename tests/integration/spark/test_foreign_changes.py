@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from cdc_lib.errors import ConfigError, ForeignChange, MergeConflict
+from cdc_lib.errors import ConfigError, ForeignChange
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.lake_table import MARKER_PROPERTY
 from cdc_lib.store.failed_tables import last_stopped
@@ -210,8 +210,9 @@ def test_a_table_is_read_again_automatically_where_the_file_says_so(any_server, 
     shop.round()
     fault(shop)
     shop.change(2)
-    with pytest.raises(MergeConflict, match="left out of the merge"):
-        shop.round()
+    shop.round()
+    assert any("left out of the merge" in line for line in shop.lake.said)
+    assert shop.rows("other") == shop.source_rows("other")
     shop.rounds(4)
     shop.assert_equal()
 
@@ -222,9 +223,8 @@ def test_with_quarantine_the_table_is_quarantined_and_released(any_server, datab
     shop.rounds(2)
     shop.sql("DROP TABLE {t}")
     shop.change(1)
-    with pytest.raises(MergeConflict, match="left out of the merge"):
-        shop.round()
     shop.round()
+    assert any("left out of the merge" in line for line in shop.lake.said)
     assert shop.rows("other") == shop.source_rows("other")
     drain = shop.capture.pipeline.cursors.load(SOURCE, DRAIN)
     [record] = drain.quarantined_tables
