@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from cdc_lib.config import Credentials, ServerConfig, SourceConfig, TablesConfig
 from cdc_lib.config.patterns import database_of, exact_table
+from cdc_lib.config.rules import TableRule
 from cdc_lib.config.shape import projection_of, targets_of
 from cdc_lib.config.start import StartAt
 from cdc_lib.doctor.tables_check import key_findings, pattern_findings
@@ -21,6 +22,7 @@ from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.route import routed_schema
+from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.mysql.clock import clock_of, judge_clock
 from cdc_lib.mysql.connection import connect
@@ -107,15 +109,21 @@ def _predicates(
                     yield Finding("error", what, "Correct it under filters or routes in the source file.")
 
 
-def _computed(config: SourceConfig, reader: InformationSchema, tables: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+def _covered(
+    reader: InformationSchema, tables: Sequence[tuple[str, str]], rules: Sequence[TableRule]
+) -> Iterator[TableSchema]:
+    """Yield the tables that a rule covers."""
     for database, table in tables:
-        covered = any(rule.covers(database, table) for rule in config.computed)
-        schema = reader.schema(database, table) if covered else None
-        if schema is None:
-            continue
+        covered = any(rule.covers(database, table) for rule in rules)
+        if covered and (schema := reader.schema(database, table)) is not None:
+            yield schema
+
+
+def _computed(config: SourceConfig, reader: InformationSchema, tables: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    for schema in _covered(reader, tables, config.computed):
         try:
             stored = projection_of(config, schema).schema
-            for lake in lake_merges(config, [TableName(database, table)]):
+            for lake in lake_merges(config, [schema.name]):
                 columns = routed_schema(stored, lake.routed_tables[0].target).columns
                 refuse_invalid(computed_of(config, lake), [column.name for column in columns], str(lake.name))
         except CdcError as error:
@@ -123,14 +131,10 @@ def _computed(config: SourceConfig, reader: InformationSchema, tables: Sequence[
 
 
 def _layouts(config: SourceConfig, reader: InformationSchema, tables: Sequence[tuple[str, str]]) -> Iterator[Finding]:
-    for database, table in tables:
-        covered = any(rule.covers(database, table) for rule in config.layouts)
-        schema = reader.schema(database, table) if covered else None
-        if schema is None:
-            continue
+    for schema in _covered(reader, tables, config.layouts):
         try:
             stored = projection_of(config, schema).schema
-            for lake in lake_merges(config, [TableName(database, table)]):
+            for lake in lake_merges(config, [schema.name]):
                 layout = layout_of(config, lake)
                 if {one.lower() for one in layout.columns} & {one.lower() for one in computed_of(config, lake)}:
                     continue  # only Spark knows the type of a computed column
