@@ -137,7 +137,7 @@ class WindowBatches:
         manifest = replace(
             _window_manifest(window, histories.facts, summary, writer, prepared),
             quarantined=quarantined,
-            comments=self.origin.comments(history.entities()),
+            comments=self.origin.comments(history.mentioned()),
         )
         if archive is None:
             return manifest

@@ -122,6 +122,11 @@ class WindowHistory:
         self._index()
         return dict.fromkeys(entity for named in self._named[self._first_own :] for entity in named)
 
+    def mentioned(self) -> Iterable[Entity]:
+        """Return the tables and databases that the window's own statements define or change, also in their comments alone; each once."""
+        own = (mentioned(statement, fold=self._rules.fold) for _, statement in self._own)
+        return dict.fromkeys(chain.from_iterable(own))
+
     def dropped_databases(self) -> Collection[str]:
         """Return the databases that the window's own statements drop or replace, each once."""
         self._index()
@@ -241,12 +246,17 @@ def touched(statement: Statement, *, fold: bool) -> list[Entity]:
         statement: any.
         fold: see :class:`cdc_lib.binlog.ddl.history.column.Rules`.
     """
+    found = mentioned(statement, fold=fold)
+    may_leave = meaning(statement.text, statement.database, statement.quotings[0]).effect in ("alter", "none")
+    return [] if may_leave and found and found[0][1] and leaves_definition(statement) else found
+
+
+def mentioned(statement: Statement, *, fold: bool) -> list[Entity]:
+    """Return the tables and the database that a statement defines or alters; see :func:`touched`."""
     means = meaning(statement.text, statement.database, statement.quotings[0])
     if means.effect == "truncate":  # takes the rows and leaves the definition
         return []
     found = list(means.tables)
-    if means.effect in ("alter", "none") and found and found[0][1] and leaves_definition(statement):
-        return []
     if fold:
         found = [(database.lower(), table.lower()) for database, table in found]
     return list(dict.fromkeys(found))

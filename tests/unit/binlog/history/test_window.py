@@ -257,3 +257,12 @@ def test_a_table_is_temporary_if_the_window_makes_it_and_takes_it_away():
     assert list(one.history.entities()) == [
         ("db", name) for name in ("dropped", "moved", "remains", "early", "t", "again")
     ]
+
+
+def test_statements_that_change_a_comment_alone_mention_their_table():
+    """They define nothing again, so that no definition becomes unknown by them; comments are asked for nevertheless."""
+    one = known(gap=[(position(600), Statement("ALTER TABLE early COMMENT='old'", "db"))])
+    one.took(1100, "ALTER TABLE t COMMENT='orders'")
+    one.took(1200, "TRUNCATE other")
+    assert list(one.history.entities()) == []
+    assert list(one.history.mentioned()) == [("db", "t")]
