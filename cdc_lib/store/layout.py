@@ -41,6 +41,8 @@ from cdc_lib.model.window import SnapshotTask, Window
 
 MANIFEST = "manifest.json"
 """File name of a batch's manifest."""
+CLOCK = "clock"
+"""Name of the object whose time is the store's."""
 
 _CHUNK = re.compile(rf"(?P<prefix>.*/(\d{{3,}}-)?)(?P<number>\d+)/{re.escape(MANIFEST)}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,149}")
@@ -205,7 +207,7 @@ def replaced_cursor_key(cursor: Cursor) -> str:
 
 def clock_key(source: str) -> str:
     """Return the key of an empty object whose time shows the store's clock."""
-    return f"{_name('source', source)}/clock"
+    return f"{_name('source', source)}/{CLOCK}"
 
 
 def cuts_prefix(source: str) -> str:

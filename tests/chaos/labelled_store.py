@@ -82,7 +82,9 @@ class LabelledStore:
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         for info in self._store.list(prefix):
-            shift = timedelta(seconds=zlib.crc32(info.key.encode()) % 200_000 - 100_000) if self._jumps else timedelta()
+            # A job that finds the store's clock wrong writes nothing: that is not what is tried here.
+            jumps = self._jumps and not info.key.endswith(f"/{layout.CLOCK}")
+            shift = timedelta(seconds=zlib.crc32(info.key.encode()) % 200_000 - 100_000) if jumps else timedelta()
             yield replace(info, modified=info.modified + shift)
 
     def delete(self, keys: Iterable[str]) -> None:
