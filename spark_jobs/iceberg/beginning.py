@@ -178,9 +178,9 @@ def _term(one: Partition, classes: JavaClasses) -> Any:
     return classes.static("org.apache.iceberg.expressions.Expressions", kind)(one.column, *size)
 
 
-def _set_properties(change: Any, before: TableMetadata, table: LakeTable, gone: Sequence[int]) -> None:
+def _set_properties(change: Any, before: TableMetadata, table: LakeTable, removed: Sequence[int]) -> None:
     properties = change.updateProperties()
-    for name, text in _properties(table, gone):
+    for name, text in _properties(table, removed):
         if text:
             properties = properties.set(name, text)
         elif name in before.properties:
@@ -188,12 +188,12 @@ def _set_properties(change: Any, before: TableMetadata, table: LakeTable, gone: 
     properties.commit()
 
 
-def _properties(table: LakeTable, gone: Sequence[int]) -> Iterator[tuple[str, str]]:
+def _properties(table: LakeTable, removed: Sequence[int]) -> Iterator[tuple[str, str]]:
     """Yield properties; those with an empty text are removed."""
     yield from defining_properties(table.primary_key, table.mode, table.layout).items()
     yield RENAMES_PROPERTY, to_json(table.renames) if table.renames else ""
     yield COMPUTED_PROPERTY, json.dumps(dict(table.computed)) if table.computed else ""
-    yield DROPPED_PROPERTY, json.dumps(sorted({*table.dropped_fields, *gone}))
+    yield DROPPED_PROPERTY, json.dumps(sorted({*table.dropped_fields, *removed}))
 
 
 def publish_beginning(change: Any, branch: Branch, properties: Mapping[str, str], classes: JavaClasses) -> int:

@@ -24,7 +24,7 @@ SUITES = (
     "period",
     "heap",
 )
-"""Those that change tables; ``engines`` stands for the folders below it."""
+"""Those that change tables; ``engines`` means the folders below it."""
 
 _NEEDS = re.compile(
     r"restart_mysqld|shutdown_server|restart_server|kill_mysqld|have_debug|master-slave|rpl_init|RESET\s+MASTER|PURGE\s+(BINARY|MASTER)"
