@@ -86,7 +86,8 @@ def current(found):
 
 def seen(found):
     """Return all that readers see of a table: its rows, its columns and its markers."""
-    return found.everything(), replace(found.state(), last_sequence=0)  # which counts what nobody sees as well
+    hidden = {"last_sequence": 0, "updated": None}  # a commit that is not published yet counts in them too
+    return found.everything(), replace(found.state(), **hidden)
 
 
 def local_time(offset):

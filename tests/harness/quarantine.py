@@ -28,8 +28,8 @@ def capturing(server, database, folder, **settings):
 
 def change(capture, *statements):
     """Change both tables around some statements."""
-    capture.execute("INSERT INTO bad VALUES (1, 'before')")
-    capture.execute("INSERT INTO good VALUES (1, 'before')")
+    capture.execute("INSERT INTO bad VALUES (1, 'in clear')")
+    capture.execute("INSERT INTO good VALUES (1, 'in clear')")
     for statement in statements:
         capture.execute(statement)
     capture.execute("INSERT INTO good VALUES (3, 'after')")
