@@ -740,6 +740,9 @@ class Pipeline:
         )
 
     def _cursor(self, consumer: str) -> Cursor:
+        if (cursor := self.cursors.load(self.config.source, consumer)) is not None:
+            return cursor
+        refuse_lost(self.store, self.cursors, self.config.source)
         return required_cursor(self.cursors, self.config.source, consumer)
 
 

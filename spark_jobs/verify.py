@@ -1,6 +1,6 @@
 """Compare tables of a source with the lake: ``python -m spark_jobs.verify --config dags/sources/shop.yaml --report FILE``.
 
-Exit status: 0 no drift, 3 drift, 75 try again later, 2 a wrong source file, 1 anything else.
+Exit status: 0 no drift, 3 drift or no table compared, 75 try again later, 2 a wrong source file, 1 anything else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.session import spark_session
 
 DRIFT = 3
-"""Exit status of a comparison that found wrong rows."""
+"""Exit status of a comparison that found wrong rows, or compared no table."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,7 +46,7 @@ def _reported(config: SourceConfig, options: argparse.Namespace, *, handed: Cred
     report = verify(config, log_in(config, handed), options.tables, settings, repair=options.repair)
     if options.report:
         Path(options.report).write_bytes(documents.dump(report))
-    return 0 if report.clean else DRIFT
+    return DRIFT if report.compared_nothing or not report.clean else 0
 
 
 def verify(

@@ -75,13 +75,13 @@ def refuse(when: str, **options: object) -> None:
 
 
 def run(loaded: Loaded, tables: Sequence[str], bounds: WindowBounds, *, as_json: bool) -> None:
-    """Compare windows and print the result; exits with 1 when changes differ."""
+    """Compare windows and print the result; exits with 1 when changes differ or nothing was compared."""
     verification = _verification(loaded)
     _print(verification.run(bounds.choice(tables)), as_json=as_json)
 
 
 def run_daily(loaded: Loaded, *, as_json: bool) -> None:
-    """Compare today's windows and print the result; exits with 1 when changes differ."""
+    """Compare today's windows and print the result; exits with 1 when changes differ or nothing of those left was compared."""
     verification = _verification(loaded)
     count = verification.config.verify.daily_windows
     if not count:
@@ -90,7 +90,7 @@ def run_daily(loaded: Loaded, *, as_json: bool) -> None:
             hint="verify.daily_windows: 5 in the source file.",
             source=loaded.source,
         )
-    _print(DailyVerification(verification, count).run(), as_json=as_json)
+    _print(DailyVerification(verification, count).run(), as_json=as_json, may_be_done=True)
 
 
 def _verification(loaded: Loaded) -> BatchVerification:
@@ -98,12 +98,13 @@ def _verification(loaded: Loaded) -> BatchVerification:
     return BatchVerification(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
 
 
-def _print(report: BatchReport, *, as_json: bool) -> None:
+def _print(report: BatchReport, *, as_json: bool, may_be_done: bool = False) -> None:
     if as_json:
         print_json({**plain(report), "clean": report.clean})
     else:
         show(report)
-    if not report.clean:
+    done = may_be_done and not report.windows
+    if not report.clean or (report.compared_nothing and not done):
         raise typer.Exit(1)
 
 
@@ -123,6 +124,8 @@ def show(report: BatchReport) -> None:
         if one.differences:
             _show_differences(one)
     _show_left_out(report)
+    if report.compared_nothing:
+        say(f"{report.source}: no window was compared", style="bold red")
     say(f"{report.source}: decoded again by {report.decoder}")
 
 

@@ -70,7 +70,7 @@ def verify(
 ) -> None:
     """Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do.
 
-    It also exits with 1 when no table was compared.
+    It also exits with 1 when no table, or with --batches no window, was compared.
 
     Checksums of key ranges are compared first, then rows of the ranges that are not the same. A row that differs is compared
     again when the lake has all changes from before it was read: a row whose change has not arrived is in flight, and not wrong.

@@ -8,9 +8,10 @@ from datetime import datetime
 
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.quarantined import marked
+from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.manifest import DataFile
-from cdc_lib.model.merge_plan import Cut, MergePlan, MergeTotals, TableCut
+from cdc_lib.model.merge_plan import Cut, CutOrigin, MergePlan, MergeTotals, TableCut
 from cdc_lib.model.position import Point
 from cdc_lib.model.row_counts import NO_ROWS
 from cdc_lib.model.table_name import TableName
@@ -23,6 +24,7 @@ def make_cut(
     before: Cut | None,
     at: datetime,
     seconds: float | None = None,
+    origin: CutOrigin | None = None,
 ) -> Cut:
     """Return the cut that completes a plan.
 
@@ -33,6 +35,7 @@ def make_cut(
         before: the previous cut.
         at: now (UTC).
         seconds: how long the merge took.
+        origin: what lost cursors are rebuilt with.
     """
     times = [batch.manifest.last_time for batch in batches if batch.manifest.window is not None]
     if before is not None:
@@ -60,7 +63,19 @@ def make_cut(
         ),
         gtid_set=_gtids_before_stop(plan, merged),
         held=plan.held,
+        origin=origin,
     )
+
+
+def origin_of(plan: MergePlan, drain: Cursor | None, lake: Cursor | None) -> CutOrigin | None:
+    """Return what the cursors of a plan know and its cut does not show otherwise; None if one is lost."""
+    if drain is None or lake is None:
+        return None
+    stop = Point.at(plan.epoch, plan.stop)
+    merged = (task for task in (*lake.snapshots, *lake.in_flight_snapshots) if task.chunks)
+    ids = {task.snapshot_id for task in merged if task.requested_at >= stop}
+    lagging = tuple(one.table for one in plan.lagging)
+    return CutOrigin(lake.identity, plan.source_uuid, drain.text_keys, lagging, tuple(sorted(ids)))
 
 
 def _is_before(batch: StoredBatch, plan: MergePlan) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from cdc_lib.merge.cut import make_cut
+from cdc_lib.merge.cut import make_cut, origin_of
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.planner import refuse_withdrawn
+from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.cursors import ObjectCursorStore
@@ -40,7 +41,9 @@ def publish_cut(
     existing = cut_of(store, plan.source, plan.merge_id)
     if existing is not None:
         return existing
-    refuse_withdrawn(ObjectCursorStore(store), plan)
-    published = publish(store, make_cut(plan, batches, tables, before, now, seconds))
+    cursors = ObjectCursorStore(store)
+    refuse_withdrawn(cursors, plan)
+    origin = origin_of(plan, cursors.load(plan.source, DRAIN), cursors.load(plan.source, LAKE))
+    published = publish(store, make_cut(plan, batches, tables, before, now, seconds, origin))
     thin_cuts(store, plan.source, now)
     return published

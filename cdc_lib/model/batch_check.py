@@ -128,6 +128,12 @@ class WindowCheck:
         return self.equal + self.differing + self.uncomparable
 
     @property
+    def compared(self) -> bool:
+        """Whether anything is known of it: a change was compared by one of the decoders, or it has none."""
+        exact = self.printed is not None and (self.printed.equal or self.printed.differing)
+        return not self.skipped and bool(self.equal or self.differing or exact or not self.uncomparable)
+
+    @property
     def figures(self) -> tuple[str, ...]:
         """The figures as text: see :data:`WINDOW_FIGURES`."""
         counts = (self.changes, self.equal, self.differing, self.uncomparable)
@@ -156,6 +162,11 @@ class BatchReport:
     def clean(self) -> bool:
         """Whether no change differs; a window that was not compared counts as clean."""
         return not any(one.differing for one in self.windows)
+
+    @property
+    def compared_nothing(self) -> bool:
+        """Whether no window was compared, so that nothing is known of any."""
+        return not any(one.compared for one in self.windows)
 
 
 @dataclass(frozen=True, slots=True)

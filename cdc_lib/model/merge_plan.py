@@ -11,6 +11,7 @@ from cdc_lib.model.lake_table import TableFingerprint
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import LaggingTable, QuarantineRecord
 from cdc_lib.model.row_counts import NO_ROWS, RowCounts
+from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.xa import OpenTransaction
@@ -105,6 +106,25 @@ class MergeTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class CutOrigin:
+    """What the cursors know and nothing else in a cut shows: lost cursors are rebuilt with it.
+
+    Args:
+        identity: server that the cut's position belongs to.
+        source_uuid: id of the source; see :attr:`cdc_lib.model.cursor.Cursor.source_uuid`.
+        text_keys: tables whose dates in keys the lake holds as text.
+        lagging: tables that are quarantined or wait for a new snapshot, also those without a lake table.
+        snapshots: ids of the merged snapshots that were requested at or after the cut's position.
+    """
+
+    identity: ServerIdentity
+    source_uuid: str
+    text_keys: tuple[TableName, ...] = ()
+    lagging: tuple[TableName, ...] = ()
+    snapshots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
     """All tables of a source as of one position. It is published last, so it never shows a half-done merge.
 
@@ -120,6 +140,7 @@ class Cut:
         totals: of all merges up to this one.
         gtid_set: GTIDs of all transactions before the position; empty if they are not known exactly.
         held: tables whose changes from a place on wait for their snapshots, also tables that the lake does not have yet.
+        origin: of the cursors; None in cuts of older releases.
     """
 
     source: str
@@ -133,3 +154,4 @@ class Cut:
     totals: MergeTotals = MergeTotals()
     gtid_set: str = ""
     held: tuple[HeldTable, ...] = ()
+    origin: CutOrigin | None = None

@@ -159,14 +159,19 @@ class SnapshotTask:
     @property
     def requested_at(self) -> Point:
         """End of the binlog when it was requested, from its id: every chunk was read after it."""
-        epoch, _, position = self.snapshot_id.partition("-")
-        file, _, offset = position.partition("-")[0].partition(".")  # some ids end with the cursor's generation
-        return Point(int(epoch), int(file), int(offset))
+        return requested_at(self.snapshot_id)
 
     @property
     def cancelled(self) -> bool:
         """Whether it was dropped, because a later snapshot or the binlog provides the table's rows."""
         return self.complete and self.chunks == 0
+
+
+def requested_at(snapshot_id: str) -> Point:
+    """Return the end of the binlog when a snapshot was requested, from its id."""
+    epoch, _, position = snapshot_id.partition("-")
+    file, _, offset = position.partition("-")[0].partition(".")  # some ids end with the cursor's generation
+    return Point(int(epoch), int(file), int(offset))
 
 
 DrainUnit = Window | SnapshotTask

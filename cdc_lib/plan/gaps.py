@@ -122,15 +122,13 @@ def lost_cursor(store: ObjectStore, cursors: CursorStore, source: str) -> Cursor
     drain, lake = cursors.load(source, DRAIN), cursors.load(source, LAKE)
     if drain is not None and lake is not None:
         return None
-    if drain is None and lake is not None:
-        return _lost(source, DRAIN, "the lake cursor is there", f"cdc cursor restore {source} drain --rebuild")
+    if lake is not None:
+        return _lost(source, DRAIN, "the lake cursor is there")
     cuts = _any(store, layout.cuts_prefix(source))
-    if lake is None and drain is not None:
-        hint = f"cdc cursor restore {source} lake --rebuild"
-        return _lost(source, LAKE, "cuts of the lake are there", hint) if cuts else None
+    if drain is not None:
+        return _lost(source, LAKE, "cuts of the lake are there") if cuts else None
     if cuts or _any(store, layout.batches_prefix(source)) or _any(store, layout.snapshots_prefix(source)):
-        hint = "Without an export the source must begin again under a new name: see Start a source again"
-        return _lost(source, DRAIN, "batches or cuts are there", hint)
+        return _lost(source, DRAIN, "so is the lake cursor, but batches or cuts are there")
     return None
 
 
@@ -144,11 +142,11 @@ def refuse_lost(store: ObjectStore, cursors: CursorStore, source: str) -> None:
         raise error
 
 
-def _lost(source: str, consumer: str, evidence: str, alternative: str) -> CursorMissing:
+def _lost(source: str, consumer: str, evidence: str) -> CursorMissing:
     return CursorMissing(
         f"the {consumer} cursor is missing, and {evidence}",
-        hint=f"cdc cursor restore {source} {consumer} --file FILE puts an exported one back; versions of the bucket have it "
-        f"as well. {'Without an export: ' if alternative.startswith('cdc') else ''}{alternative}.",
+        hint=f"cdc cursor restore {source} --rebuild makes it again from the lake's cuts and the stored batches. An export is more exact: "
+        f"cdc cursor restore {source} --file FILE; versions of the bucket have the cursors as well.",
         source=source,
     )
 

@@ -86,6 +86,12 @@ def snapshot_prefix(task: SnapshotTask) -> str:
     return f"{snapshots_prefix(task.source)}{_name('snapshot', task.snapshot_id)}/"
 
 
+def snapshot_of(key: str) -> str:
+    """Return the id of the snapshot from the key of a chunk; empty for another key."""
+    _, kind, snapshot_id, *rest = [*key.split("/"), "", ""]
+    return snapshot_id if kind == "snapshots" and len(rest) > 2 and snapshot_id != "reselect" else ""
+
+
 def chunks_prefix(task: SnapshotTask) -> str:
     """Return the prefix of the chunks of one table's snapshot."""
     return f"{snapshot_prefix(task)}{table_folder(task.name)}/"

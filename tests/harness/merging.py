@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from cdc_lib.merge.cut import make_cut
 from cdc_lib.merge.load import load_plan
+from cdc_lib.merge.publish import publish_cut
 from cdc_lib.model.manifest import CELL_ABSENT, Manifest
-from cdc_lib.store.cuts import last_cut, publish
+from cdc_lib.model.merge_plan import TableCut
+from cdc_lib.model.table_name import TableName
+from cdc_lib.store.cuts import last_cut
 from tests.harness.capture import SOURCE, Capture
 
 _ORDER = ("_epoch", "_binlog", "_offset", "_row")
@@ -65,8 +67,8 @@ def merge_all(capture: Capture, *lakes: Lake) -> int:
         batches = load_plan(capture.store, plan)
         for lake in lakes:
             lake.merge(capture, [batch.manifest for batch in batches])
-        cut = make_cut(plan, batches, (), last_cut(capture.store, SOURCE), datetime.now(UTC))
-        publish(capture.store, cut)
+        tables = [TableCut(TableName(capture.database, lake.table), lake.table, 1, 0) for lake in lakes if lake.changes]
+        publish_cut(capture.store, plan, batches, tables, last_cut(capture.store, SOURCE), datetime.now(UTC), 0.0)
         capture.pipeline.ack_lake(by="test")
         merges += 1
     return merges

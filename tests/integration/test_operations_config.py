@@ -245,7 +245,7 @@ COMMANDS = {
     ),
     "cursor_is_there": (
         "cdc cursor restore shop drain --rebuild --why x",
-        "the … cursor cannot be made again: it is there, or the",
+        "the … cursor is not lost",
     ),
     "own_cursor": ("cdc consumers drop shop lake", "is a cursor of the pipeline itself"),
     "no_from": ("cdc batches replay shop --location file:///nowhere/again", "--since is missing:"),

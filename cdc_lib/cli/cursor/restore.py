@@ -12,15 +12,12 @@ import typer
 from cdc_lib.cli.context import ConsumerName, SourceName, caller, config_of, find
 from cdc_lib.cli.output import say
 from cdc_lib.cli.pipelines import open_store_pipeline
-from cdc_lib.consumers.missing_batches import drain_of_lake, lake_of_cut
+from cdc_lib.consumers.rebuilt_cursors import Rebuilding
 from cdc_lib.consumers.restore import restore as write_restored
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
-
-_REBUILT = {DRAIN: drain_of_lake, LAKE: lake_of_cut}
-"""How a lost cursor is rebuilt without an export."""
 
 
 def restore(
@@ -35,7 +32,8 @@ def restore(
     rebuild: Annotated[
         bool,
         typer.Option(
-            "--rebuild", help="Make a lost drain cursor from the lake cursor, or a lost lake cursor from the last cut."
+            "--rebuild",
+            help="Make the lost drain and lake cursors again, from each other, the last cut and the stored batches.",
         ),
     ] = False,
     why: Annotated[str, typer.Option("--why", help="The reason, for the cursor's record of moves.")] = "",
@@ -48,7 +46,7 @@ def restore(
 
     Example:
         cdc cursor restore shop --file shop-cursors.json --why "deleted by mistake"
-        cdc cursor restore shop drain --rebuild
+        cdc cursor restore shop --rebuild
     """
     pipeline = open_store_pipeline(config_of(find(context, source)))
     origin, found = _read(pipeline, source, consumer, file, replaced, rebuild=rebuild)
@@ -74,13 +72,15 @@ def _read(
     pipeline: Pipeline, source: str, consumer: str | None, file: str, replaced: str | None, *, rebuild: bool
 ) -> tuple[str, list[Cursor]]:
     """Read the documents that the options name; returns their origin, for messages, and the cursors."""
-    if sum((file != "-", replaced is not None, rebuild)) > 1 or (rebuild and consumer not in _REBUILT):
+    if sum((file != "-", replaced is not None, rebuild)) > 1 or (rebuild and consumer not in (None, DRAIN, LAKE)):
         raise ConfigError(
             "it is not clear which cursor is to be restored",
-            hint="Take one of --file FILE, --replaced KEY, and --rebuild with drain or lake.",
+            hint="Take one of --file FILE, --replaced KEY, and --rebuild, which makes the drain and lake cursors.",
         )
-    if rebuild and consumer is not None:
-        return "what is stored", [_REBUILT[consumer](pipeline.store, pipeline.cursors, source)]
+    if rebuild:
+        now, by = datetime.now(UTC), caller("cursor restore")
+        made = Rebuilding(pipeline.config, pipeline.store, pipeline.cursors, now, by).rebuilt(consumer)
+        return "what is stored", made
     if replaced is not None:
         found = pipeline.store.get(replaced)
         if found is None:

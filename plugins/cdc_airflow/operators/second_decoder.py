@@ -21,7 +21,7 @@ class DecodeAgainOperator(CdcOperator):
         """Return what was found, window by window: counts, never rows.
 
         Raises:
-            AirflowFailException: changes differ, which no retry changes.
+            AirflowFailException: changes differ, or no window was compared, which no retry changes.
             CdcError: the server or the store cannot be read.
         """
         from cdc_lib.verify.batches.daily import DailyVerification
@@ -54,6 +54,9 @@ class DecodeAgainOperator(CdcOperator):
             raise AirflowFailException(
                 f"{len(wrong)} batches differ from the binlog. See cdc verify {config.source} --batches {windows}"
             )
+        if report.windows and report.compared_nothing:
+            why = "; ".join(sorted({one.skipped for one in report.windows if one.skipped})) or "no change is comparable"
+            raise AirflowFailException(f"no window was compared: {why}. See cdc verify {config.source} --batches")
         return {
             one.window: {"equal": one.equal, "not comparable": one.skipped or one.uncomparable}
             for one in report.windows

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cdc_lib.model.verify import Report
 
 DRIFT = 3
-"""Exit status of a comparison that found rows which are wrong."""
+"""Exit status of a comparison that found rows which are wrong, or compared no table."""
 
 
 def verify_params() -> dict[str, Param]:
@@ -43,7 +43,7 @@ def verify_params() -> dict[str, Param]:
 
 
 class VerifyOperator(SparkJobOperator):
-    """Compare tables with the lake; fails when rows are wrong, which no retry changes.
+    """Compare tables with the lake; fails when rows are wrong or no table was compared, which no retry changes.
 
     With ``approvals.repair_rows`` in the source file, a repair of more rows waits until a person has approved it.
 
@@ -135,6 +135,9 @@ class VerifyOperator(SparkJobOperator):
         self._report = report
         if not report.clean:
             raise AirflowFailException(drift_of(report))
+        if report.compared_nothing:
+            why = "; ".join(f"{one.table}: {one.skipped}" for one in report.tables)
+            raise AirflowFailException(f"no table was compared: {why}" if why else "no table was compared")
         return {one.table: result_of(one) for one in report.tables}
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
 from cdc_lib.backfill.refill import BatchRefill
 from cdc_lib.config.start import StartAt
-from cdc_lib.consumers.missing_batches import drain_of_lake, lake_of_cut
+from cdc_lib.consumers.rebuilt_cursors import Rebuilding
 from cdc_lib.consumers.restore import restore
-from cdc_lib.errors import BatchesMissing, CursorMissing, PositionPurged, SourceUnavailable
+from cdc_lib.errors import BatchesMissing, ConfigError, CursorMissing, PositionPurged, SourceUnavailable
 from cdc_lib.model.cursor import DRAIN, LAKE
+from cdc_lib.model.table_name import TableName
 from cdc_lib.store import layout
 from cdc_lib.store.windows import stored_windows
 from tests.harness.capture import SOURCE, Capture
@@ -55,6 +57,10 @@ class World:
 
     def lose(self, consumer):
         self.capture.store.delete([layout.cursor_key(SOURCE, consumer)])
+
+    def lose_both(self):
+        for consumer in (DRAIN, LAKE):
+            self.lose(consumer)
 
     def purge(self):
         """Leave the server the newest file alone, in which the drain cursor is."""
@@ -267,8 +273,7 @@ def test_a_lost_drain_cursor_is_an_error_and_is_made_again_from_the_lake(world):
             step(by="test")
     assert world.cursor(DRAIN) is None
     assert "the drain cursor is missing" in world.errors()[0].what
-    made = drain_of_lake(world.capture.store, world.pipeline.cursors, SOURCE)
-    _restore(world, made)
+    _rebuild(world)
     world.settle()
     world.assert_equal()
     assert world.errors() == []
@@ -281,9 +286,8 @@ def test_a_drain_cursor_lost_after_a_rewind_is_rebuilt_in_a_new_epoch(world):
     drain_all(world.capture)
     assert world.cursor(LAKE).epoch == 1
     world.lose(DRAIN)
-    made = drain_of_lake(world.capture.store, world.pipeline.cursors, SOURCE)
-    assert made.epoch == 3
-    _restore(world, made)
+    _rebuild(world)
+    assert world.cursor(DRAIN).epoch == 3
     world.settle()
     world.assert_equal()
     assert world.cursor(LAKE).epoch == 3
@@ -295,8 +299,7 @@ def test_a_lost_lake_cursor_is_an_error_and_is_made_again_from_the_last_cut(worl
     for step in (world.pipeline.plan, world.pipeline.plan_merge):
         with pytest.raises(CursorMissing, match="the lake cursor is missing"):
             step(by="test")
-    made = lake_of_cut(world.capture.store, world.pipeline.cursors, SOURCE)
-    _restore(world, made)
+    _rebuild(world)
     world.settle()
     world.assert_equal()
     assert world.errors() == []
@@ -307,11 +310,100 @@ def test_batches_without_any_cursor_do_not_start_a_new_source(world):
     exported = [world.cursor(consumer) for consumer in (DRAIN, LAKE)]
     for consumer in (DRAIN, LAKE):
         world.lose(consumer)
-    with pytest.raises(CursorMissing, match="the drain cursor is missing, and batches or cuts are there"):
-        world.pipeline.plan(by="test")
+    steps = [
+        partial(getattr(world.pipeline, name), by="test") for name in ("plan", "ack_drain", "plan_merge", "ack_lake")
+    ]
+    for step in steps:
+        with pytest.raises(
+            CursorMissing, match="the drain cursor is missing, and so is the lake cursor, but batches"
+        ) as caught:
+            step()
+    assert f"cdc cursor restore {SOURCE} --rebuild" in caught.value.hint
+    assert "the drain cursor is missing" in world.errors()[0].what
     _restore(world, *exported)
     world.settle()
     world.assert_equal()
+
+
+def test_both_lost_cursors_are_rebuilt_from_the_cut_and_the_batches(world):
+    """The tables of the cut are not read again, and no window is drained twice, also where the server has purged it."""
+    source_uuid = world.cursor(LAKE).source_uuid
+    world.purge()
+    exact = world.cursor(DRAIN)
+    world.lose_both()
+    _rebuild(world)
+    drain, lake = world.cursor(DRAIN), world.cursor(LAKE)
+    assert (drain.epoch, drain.position, drain.last_transaction) == (
+        exact.epoch,
+        exact.position,
+        exact.last_transaction,
+    )
+    assert {drain.source_uuid, lake.source_uuid} == {source_uuid}
+    assert (drain.open_snapshots, drain.tables_to_resnapshot) == ((), ())
+    world.capture.execute("DELETE FROM t WHERE id = 10")
+    world.settle()
+    world.assert_equal()
+    assert world.cursor(DRAIN).open_snapshots == ()
+    assert world.errors() == []
+
+
+def test_both_lost_cursors_of_a_source_that_was_never_merged_begin_at_its_oldest_batch(any_server, database, tmp_path):
+    """Its tables are read again, as the lake has none of them."""
+    world = World(any_server, database, tmp_path)
+    world.capture.store.delete([info.key for info in world.capture.store.list(layout.cuts_prefix(SOURCE))])
+    world.lake = Lake("t")
+    world.lose_both()
+    _rebuild(world)
+    world.settle()
+    world.assert_equal()
+
+
+def test_both_cursors_lost_after_a_rewind_begin_with_new_snapshots(world):
+    """A merge of the later epoch may have begun: what is drained again is in an epoch of its own."""
+    world.pipeline.rewind(StartAt(position=str(world.cursor(LAKE).position)), by="test", why="to have two epochs")
+    drain_all(world.capture)
+    world.lose_both()
+    _rebuild(world)
+    drain = world.cursor(DRAIN)
+    assert (drain.epoch, drain.tables_to_resnapshot) == (3, (TableName(world.capture.database, "t"),))
+    world.settle()
+    world.assert_equal()
+    assert world.cursor(LAKE).epoch == 3
+
+
+@pytest.mark.parametrize("lost", [(DRAIN,), (DRAIN, LAKE)])
+def test_a_requested_snapshot_is_not_lost_with_the_cursors(world, lost):
+    """The merge that waits for it has noted so in its cut."""
+    world.pipeline.resnapshot([f"{world.capture.database}.t"], by="test", why="rows were wrong")
+    assert world.lake.merge_all(world.capture)
+    for consumer in lost:
+        world.lose(consumer)
+    _rebuild(world)
+    assert world.cursor(DRAIN).tables_to_resnapshot == (TableName(world.capture.database, "t"),)
+    world.settle()
+    world.assert_equal()
+    assert world.cursor(DRAIN).lagging_in(world.cursor(LAKE)) == ()
+
+
+def test_cursors_that_cannot_be_rebuilt_are_refused(world):
+    """None is lost; one is named and both are; nothing shows where the source was."""
+    with pytest.raises(ConfigError, match="the drain or lake cursor is not lost"):
+        _rebuild(world)
+    world.lose_both()
+    with pytest.raises(ConfigError, match="are both lost") as caught:
+        _rebuild(world, DRAIN)
+    assert f"cdc cursor restore {SOURCE} --rebuild" in caught.value.hint
+    for prefix in (layout.cuts_prefix(SOURCE), layout.batches_prefix(SOURCE)):
+        world.capture.store.delete([info.key for info in world.capture.store.list(prefix)])
+    with pytest.raises(ConfigError, match="no cut and no window is stored"):
+        _rebuild(world)
+
+
+def _rebuild(world, consumer=None):
+    held = world.pipeline.cursors
+    _restore(
+        world, *Rebuilding(world.capture.config, world.capture.store, held, datetime.now(UTC), "test").rebuilt(consumer)
+    )
 
 
 def _restore(world, *cursors):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cdc_lib.config.start import StartAt
-from cdc_lib.consumers.missing_batches import lake_of_cut
+from cdc_lib.consumers.rebuilt_cursors import Rebuilding
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.position import Point
 from cdc_lib.retention.garbage_collector import prune_cursors
@@ -79,7 +79,7 @@ def lake_lost(capture):
     """Lose the lake cursor, and make it again from the last cut."""
     cursors = capture.pipeline.cursors
     capture.store.delete([layout.cursor_key(SOURCE, LAKE)])
-    made = lake_of_cut(capture.store, cursors, SOURCE)
+    (made,) = Rebuilding(capture.config, capture.store, cursors, OVER, "test").rebuilt()
     assert made.held
     cursors.swap(None, made)
 

@@ -422,10 +422,13 @@ WAYS = {
     ),
     "drain_cursor_from_the_lake": Way(
         "Lost cursors", drain_cursor_deleted, "the … cursor is missing, and …",
-        ("cdc cursor restore shop drain --rebuild",),
+        ("cdc cursor restore shop --rebuild",),
     ),
     "lake_cursor_from_the_cut": Way(
-        "Lost cursors", lake_cursor_deleted, "the … cursor is missing, and …", ("cdc cursor restore shop lake --rebuild",)
+        "Lost cursors", lake_cursor_deleted, "the … cursor is missing, and …", ("cdc cursor restore shop --rebuild",)
+    ),
+    "both_cursors_from_the_cut": Way(
+        "Lost cursors", cursors_deleted, "the … cursor is missing, and …", ("cdc cursor restore shop --rebuild",)
     ),
     "both_cursors_restored": Way(
         "Lost cursors", cursors_deleted, "the … cursor is missing, and …",

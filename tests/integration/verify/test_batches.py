@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
+from typer.testing import CliRunner
 
 from cdc_lib.cli.batch_check import show
+from cdc_lib.cli.main import app
 from cdc_lib.cli.output import plain
 from cdc_lib.config.server import TlsConfig
 from cdc_lib.errors import CorruptBatch
@@ -23,7 +27,7 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.s3 import S3Store
 from cdc_lib.verify.batches.daily import DailyVerification
 from cdc_lib.verify.batches.run import BatchVerification, Choice
-from tests.harness.capture import Capture, row_metadata
+from tests.harness.capture import SOURCE, Capture, row_metadata
 from tests.harness.servers.mysql_packages import command
 from tests.harness.stores import options
 
@@ -189,15 +193,28 @@ def test_mysqlbinlog_is_asked_where_the_second_decoder_is_blind(mysql_server, my
     assert (wrong["missing"].file, wrong["missing"].offset) == (stored[-1]["_binlog"], stored[-1]["_offset"])
 
 
-def test_a_purged_binlog_is_not_comparable(mysql_server, mysql_database, tmp_path):
-    """The window is named, and nothing of it counts."""
+def test_a_purged_binlog_is_not_comparable(mysql_server, mysql_database, tmp_path, monkeypatch):
+    """The window is named, and nothing of it counts: a comparison of no window is no success."""
     capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
     capture.execute("CREATE TABLE t (id INT PRIMARY KEY)")
     drain(capture, lambda: capture.execute("INSERT INTO t VALUES (1)"))
     capture.execute("FLUSH BINARY LOGS")
     capture.server.execute(f"PURGE BINARY LOGS TO '{capture.head().file}'")
-    (window,) = verify(capture).windows
+    report = verify(capture)
+    (window,) = report.windows
     assert (window.skipped, window.changes) == ("binlog purged", 0)
+    assert (report.clean, report.compared_nothing) == (True, True)
+    assert not replace(
+        report, windows=(*report.windows, replace(window, skipped=""))
+    ).compared_nothing  # without changes
+    assert replace(report, windows=(replace(window, skipped="", uncomparable=2),)).compared_nothing
+    monkeypatch.setenv("UNUSED", mysql_server.cdc_password)
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / f"{SOURCE}.yaml").write_text(
+        yaml.safe_dump(capture.config.model_dump(mode="json", exclude={"source"}, exclude_unset=True))
+    )
+    done = CliRunner().invoke(app, ["--sources", str(tmp_path / "sources"), "verify", SOURCE, "--batches"])
+    assert (done.exit_code, "no window was compared" in done.output) == (1, True), done.output
 
 
 def test_a_purged_window_is_decoded_from_its_raw_archive(any_server, database, tmp_path, capsys):

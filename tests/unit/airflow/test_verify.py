@@ -68,6 +68,20 @@ def test_drift_fails_the_task_and_names_the_table(sources: Path, monkeypatch: py
         assert found["shop.empty"] == {"not compared": "it is quarantined"}
 
 
+@pytest.mark.parametrize("tables", [(), (TableReport("shop.empty", "lake.shop.empty", skipped="it is quarantined"),)])
+def test_a_comparison_of_no_table_fails_the_task(
+    sources: Path, monkeypatch: pytest.MonkeyPatch, tables: tuple[TableReport, ...]
+):
+    """As the command exits with 1: a success would say that the lake equals the source."""
+    report = Report("shop", 1, Position("binlog.000001", 4), "", AT, AT, tables)
+    monkeypatch.setattr(SparkJobOperator, "run_job", lambda *_, **__: documents.dump(report).decode())
+    monkeypatch.setenv("CDC_TEST_PASSWORD", "secret")
+    task = VerifyOperator(task_id="verify", source_file=str(scheduled(sources)))
+    with pytest.raises(AirflowFailException, match="no table was compared") as failed:
+        task.execute({})
+    assert all(f"{one.table}: {one.skipped}" in str(failed.value) for one in tables)
+
+
 def test_openlineage_gets_what_was_compared_and_repaired(sources: Path, monkeypatch: pytest.MonkeyPatch):
     """Also of a task that drift fails, by the provider's own classes; a table that was skipped is not among them."""
     from openlineage.client.serde import Serde

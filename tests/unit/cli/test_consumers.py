@@ -317,7 +317,6 @@ def test_a_tail_that_follows_prints_what_is_drained_later(sources, batches, stor
 @pytest.mark.parametrize(
     "options",
     [
-        ("--rebuild",),
         ("audit", "--rebuild"),
         ("--file", "x.json", "--replaced", "k"),
         ("lake", "--rebuild", "--file", "x"),

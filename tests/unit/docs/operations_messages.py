@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 FOLLOWED_ELSEWHERE = {
+    "the drain cursor and the lake cursor are both lost": "tests/integration/plan/test_gaps.py::test_cursors_that_cannot_be_rebuilt_are_refused",
     "column …: … is smaller than …, the smallest value that its partition by truncate can hold": (
         "tests/integration/spark/test_truncated_partitions.py::test_with_another_partition_the_merge_goes_on"
     ),
@@ -79,6 +80,10 @@ FOLLOWED_ELSEWHERE = {
 """The message of each row, and the test that causes it and does what the row says, to equal tables or to what the row promises."""
 
 CAUSED_ONLY = {
+    "the cursors cannot be made again: no cut and no window is stored that shows where the source was": (
+        "tests/integration/plan/test_gaps.py::test_cursors_that_cannot_be_rebuilt_are_refused",
+        "The tests of a new name for a source do what the row says.",
+    ),
     "could not …: no permission: …": (
         "tests/unit/spark/test_faults.py::test_java_errors_are_translated_to_the_error_tree",
         "The stores and catalogs of the tests have one user, who may do everything.",
