@@ -359,6 +359,7 @@ class LakeTable:
         sequences: by source table, Iceberg's sequence number of the newest commit that holds its marker.
         last_sequence: the greatest sequence number of all commits.
         layout: of its files.
+        copies_on_write: whether Spark may write whole files again without deleted rows, which another writer may have set.
         comments: the source's comments that were carried over, by lower-case column; that of the table under an empty name.
         computed: its columns that are computed from the others of a row, with their expressions.
         unpublished: why the newest markers do not count; empty if they do.
@@ -380,6 +381,7 @@ class LakeTable:
     sequences: Mapping[str, int] = field(default_factory=dict)
     last_sequence: int = 0
     layout: Layout = DEFAULT_LAYOUT
+    copies_on_write: bool = False
     comments: Mapping[str, str] = field(default_factory=dict)
     computed: Mapping[str, str] = field(default_factory=dict)
     unpublished: str = ""

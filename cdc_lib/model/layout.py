@@ -92,11 +92,6 @@ class Layout:
         return not self.partition_by and not self.sort_by
 
     @property
-    def copies_on_write(self) -> bool:
-        """Whether files are written again without deleted rows."""
-        return self.write_mode == "copy_on_write"
-
-    @property
     def columns(self) -> tuple[str, ...]:
         """Columns of partitions and sort order."""
         return (*(one.column for one in self.partition_by), *(one.column for one in self.sort_by))

@@ -33,6 +33,9 @@ SETTINGS = {
     "commit.manifest.min-count-to-merge": "8",
 }
 """Table properties of every table."""
+WRITE_MODES = tuple(f"write.{what}.mode" for what in ("merge", "update", "delete"))
+COPIES = "copy-on-write"
+"""Value of :data:`WRITE_MODES` that also holds without one."""
 
 
 def create_sql(
@@ -82,7 +85,7 @@ def partitions_of(mode: Mode, layout: Layout) -> tuple[Partition, ...]:
 def layout_properties(layout: Layout) -> dict[str, str]:
     """Return the Iceberg properties of a layout."""
     kind = layout.write_mode.replace("_", "-")
-    modes = {f"write.{what}.mode": kind for what in ("merge", "update", "delete")}
+    modes = dict.fromkeys(WRITE_MODES, kind)
     return {**dict(layout.properties), "format-version": str(layout.format_version), **modes}
 
 

@@ -116,7 +116,7 @@ class IcebergTable(DefinedTable):
             few = final and 0 < most <= FEW_KEYS
             if not few:
                 # Spark plans no copy-on-write MERGE whose source reads the table that it writes.
-                last = last.localCheckpoint() if table.layout.copies_on_write else self._cached(last, most)
+                last = last.localCheckpoint() if table.copies_on_write else self._cached(last, most)
             try:
                 # It is computed from the cached frame, and re-selected rows are in files.
                 replaced = reselect(last, table) if reselect is not None else Replaced(last, {})
@@ -308,7 +308,7 @@ class IcebergTable(DefinedTable):
             with set_for(self._session, FEW_TASKS if small else {}):
                 return self._delete(branch, keys.named, fewer)
         lake = f"{full_name(self._name, branch.name)} AS t"
-        if newest and not table.layout.copies_on_write:
+        if newest and not table.copies_on_write:
             # The order columns of all rows would cost more to read than their keys and the join do.
             there = f"EXISTS (SELECT 1 FROM {keys.relation} AS s WHERE {same_key(table.primary_key)})"
             return _removed(self._execute(branch, f"DELETE FROM {lake} WHERE {there}{keys.within('t')}", fewer))

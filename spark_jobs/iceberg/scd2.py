@@ -235,7 +235,7 @@ def _deletes(
     kept = found.where(SAME).select(*map(quoted, order_key))
     replaced = existing.select(*map(quoted, (*order_key, IS_CURRENT))).join(kept, order_key, "left_anti")
     # Spark plans no copy-on-write MERGE whose source reads the table that it writes.
-    replaced = replaced.localCheckpoint() if table.layout.copies_on_write else replaced
+    replaced = replaced.localCheckpoint() if table.copies_on_write else replaced
     (replaced.dropDuplicates(order_key) if again else replaced).createOrReplaceTempView(view_of(session, REPLACED_VIEW))
     rows, current = replaced.selectExpr("count(*)", f"count_if({quoted(IS_CURRENT)})").collect()[0]
     if not rows:

@@ -42,6 +42,8 @@ from spark_jobs.iceberg.beginning import Beginning, begun_again
 from spark_jobs.iceberg.comments import COMMENT_PROPERTY, change_comments
 from spark_jobs.iceberg.commits_since import past_of
 from spark_jobs.iceberg.ddl import (
+    COPIES,
+    WRITE_MODES,
     become_sql,
     column_sql,
     create_sql,
@@ -123,6 +125,7 @@ class DefinedTable:
             sequences=sequences,
             last_sequence=table.last_sequence,
             layout=_layout(properties.get(LAYOUT_PROPERTY), self._table),
+            copies_on_write=any(properties.get(one, COPIES) == COPIES for one in WRITE_MODES),
             computed=computed_from(properties.get(COMPUTED_PROPERTY)),
             comments=carried_comments(properties.get(COMMENTS_PROPERTY)),
             unpublished=unpublished,
