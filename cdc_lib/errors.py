@@ -36,6 +36,7 @@ CdcError
 │   ├── MachineExhausted         a disk or the memory is full, or Spark has ended: no table can be merged
 │   ├── SchemaChangeStopped      a change at the source at which the source file stops the table
 │   ├── SchemaChangeAsked        a change at the source that waits for a person
+│   ├── ValuesNotLogged          a statement set values that the binlog does not show: the table is read again
 │   └── IncompatibleSchema       a column change that cannot be applied without loss
 │       └── TableRedefined   another definition than the lake table's: the table is read again
 └── AckError                     cursors
@@ -373,6 +374,12 @@ class SchemaChangeAsked(MergeError):
     """A change at the source that waits for a person: the context has its kind, epoch and position."""
 
     code = "schema_change_asked"
+
+
+class ValuesNotLogged(MergeError):
+    """A statement set values that the binlog does not show: a new snapshot is requested, and replaces the rows."""
+
+    code = "values_not_logged"
 
 
 class IncompatibleSchema(MergeError):

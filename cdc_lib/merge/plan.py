@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from cdc_lib.errors import MergeError
+from cdc_lib.errors import MergeError, ValuesNotLogged
 from cdc_lib.merge.chunks import low_of, read_to_of, reading_order
 from cdc_lib.merge.key_ranges import ReadRange, read_ranges
 from cdc_lib.merge.table_resets import StatementEffects, is_of_database, statement_effects, swaps_in_earlier_shadow
@@ -186,12 +186,12 @@ def refuse_unclear(table: str, unclear: str) -> None:
     """Refuse to continue after an online schema change that set values which the binlog does not show.
 
     Raises:
-        MergeError: ``unclear`` is not empty.
+        ValuesNotLogged: ``unclear`` is not empty.
     """
     if unclear:
-        raise MergeError(
+        raise ValuesNotLogged(
             f"an online schema change changed values in rows that its statements do not show ({unclear})",
-            hint="Take a new snapshot of this table (cdc snapshot); it replaces this merge.",
+            hint=f"A merge requests a new snapshot, which replaces the rows; or: cdc snapshot {{source}} {TableName.parse(table).in_shell}",
             table=table,
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import CdcError, CursorMoved, ForeignChange, MergeConflict, TableRedefined
+from cdc_lib.errors import CdcError, CursorMoved, ForeignChange, MergeConflict, TableRedefined, ValuesNotLogged
 from cdc_lib.merge.answers import answers_for, policy_of
 from cdc_lib.merge.planner import plan_of
 from cdc_lib.merge.table_faults import FailedTable, faults_of_one_table
@@ -102,13 +102,13 @@ class FaultyTables:
 
         With ``on_error: quarantine``, a table that stopped at a statement is held where it is until the statement is decided, and
         another one is quarantined until it is resumed. With ``lake.foreign_changes: snapshot`` tables that others changed get new
-        snapshots; so do tables whose rows have another definition than their lake tables.
+        snapshots; so do tables whose rows have another definition than their lake tables, or values that the binlog does not show.
 
         Returns:
             The tables that the merge can be planned without.
         """
         alone = faults_of_one_table(self.failed, merged)
-        again = [one for one in self.failed if self._is_redefined(one) or (one in alone and self._is_read_again(one))]
+        again = [one for one in self.failed if self._is_cured(one) or (one in alone and self._is_read_again(one))]
         rest = [one for one in alone if one not in again] if self.config.on_error == "quarantine" else []
         held = [one for one in rest if statement_of(one.error) is not None]
         quarantined = [one for one in rest if one not in held]
@@ -123,9 +123,10 @@ class FaultyTables:
     def _is_read_again(self, one: FailedTable) -> bool:
         return isinstance(one.error, ForeignChange) and self.config.lake.foreign_changes == "snapshot"
 
-    def _is_redefined(self, one: FailedTable) -> bool:
+    def _is_cured(self, one: FailedTable) -> bool:
+        """Whether a new snapshot cures the error: the lake needs no person then."""
         is_begun = ObjectCursorStore(self.store).load(self.config.source, DRAIN) is not None
-        return isinstance(one.error, TableRedefined) and is_begun
+        return isinstance(one.error, TableRedefined | ValuesNotLogged) and is_begun
 
     def _change(self, consumer: str, change: Callable[[Cursor, Cursor], Cursor]) -> None:
         """Change a cursor.

@@ -70,6 +70,7 @@ CODES = frozenset(
         "schema_change_asked",
         "incompatible_schema",
         "table_redefined",
+        "values_not_logged",
         "ack_error",
         "cursor_moved",
         "cursor_missing",

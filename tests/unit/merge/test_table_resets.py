@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lib.errors import MergeError, SchemaChangeStopped
+from cdc_lib.errors import SchemaChangeStopped, ValuesNotLogged
 from cdc_lib.lake.routing import RoutedTable
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.load import load_batches, load_plan
@@ -235,12 +235,12 @@ def test_defaults_of_a_shadow_apply_from_its_swap_on(writer):
     assert swapped.shadow is None
 
 
-def test_a_swap_with_unclear_values_stops_its_table(writer):
-    """With a hint how to continue."""
+def test_a_swap_with_unclear_values_is_an_error_of_its_table(writer):
+    """A merge requests a new snapshot for it; the hint says how a person does."""
     found = following_all(
         writer, Marker(), statement("shadow_add_default", 20, unclear="an expression"), statement("swap", 60)
     )
-    with pytest.raises(MergeError, match="an expression") as caught:
+    with pytest.raises(ValuesNotLogged, match="an expression") as caught:
         refuse_unclear(ORDERS.name, found.unclear)
     assert "cdc snapshot" in caught.value.hint
 
