@@ -22,7 +22,7 @@ class ValuePolicy:
     """The source file's policies for such values; the same for row images and result sets.
 
     Law: of a column of the key no value becomes null and no two become one. So a policy that loses a value does not apply to the
-    key: see :meth:`of`.
+    key: see :meth:`of`. A value of ENUM or SET that looks like another one is refused in a key.
 
     Args:
         zero_dates: a date with a zero part: store NULL, fail, or store every date column as the text that SELECT shows.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.column_types import CAST_FORMS
 from cdc_lib.model.lexer import quoted
+from cdc_lib.model.members import shared_texts
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.window import TaskRange
@@ -50,7 +51,7 @@ def select_chunk(
 
 def select_all(schema: TableSchema) -> str:
     """Return the SELECT of all rows, with columns in the form that the binlog has."""
-    columns = ", ".join(_selected(column) for column in schema.columns)
+    columns = ", ".join(_selected(schema, column) for column in schema.columns)
     return f"SELECT {columns} FROM {quoted(schema.database)}.{quoted(schema.table)}"  # noqa: S608 - names are quoted
 
 
@@ -178,14 +179,16 @@ def _where(*conditions: str) -> str:
     return f" WHERE {chosen}" if chosen else ""
 
 
-def _selected(column: Column) -> str:
+def _selected(schema: TableSchema, column: Column) -> str:
     # As text a FLOAT has six digits, and DOUBLE(m,d) d digits after the point; a product has all digits, and keeps -0.
     if column.type.kind in ("float", "double"):
         return f"{quoted(column.name)} * 1e0"
     # The binlog has MariaDB's INET4, INET6 and UUID as BINARY.
     if column.type.form in CAST_FORMS:
         return f"CAST({quoted(column.name)} AS BINARY({column.type.width}))"
-    # An ENUM of number 0 and the label '' look alike; the lake has the text that SELECT shows.
+    # Some values of ENUM and SET look like others. The lake has the text that SELECT shows, except in a key, which they do not get into.
+    if column.name in schema.primary_key and (shared := shared_texts(column.type)):
+        return shared.select(column)
     return quoted(column.name)
 
 

@@ -12,8 +12,14 @@ from numba import njit
 
 from cdc_lib.binlog.bytes.integers import copy, little
 from cdc_lib.binlog.types.builders import TextBuilder
-from cdc_lib.binlog.types.codec import Bytes, Cells, Kernel, ValueFault
+from cdc_lib.binlog.types.codec import Bytes, Cells, Codec, Kernel, ValueFault
+from cdc_lib.model.members import SharedTexts
 from cdc_lib.model.schema import SourceType
+
+_KEY_HINT = (
+    "SELECT shows the error value 0 and the member '' alike, so two keys would become one. Correct the row (WHERE column + 0 = 0 "
+    "finds it) and take a new snapshot (cdc snapshot), or exclude the table."
+)
 
 
 @njit(cache=True, nogil=True)
@@ -94,3 +100,33 @@ class MemberCodec:
     def finish(self) -> pa.Array:
         """Return the column."""
         return self._column.finish()
+
+
+class KeyMemberCodec:
+    """Codec of a key's column of which some values have the text of another: two keys would become one.
+
+    Args:
+        codec: of the column outside of a key.
+        shared: those values.
+        from_text: cells are texts, NULL for such a value (:meth:`SharedTexts.select`).
+    """
+
+    def __init__(self, codec: Codec, shared: SharedTexts, *, from_text: bool) -> None:
+        self.arrow_type = codec.arrow_type
+        self._codec, self._shared, self._from_text = codec, shared, from_text
+
+    def append(self, data: Bytes, pos: Cells, length: Cells, rows: int) -> None:
+        """Append cells."""
+        for row in range(rows):
+            if self._is_shared(data[pos[row] : pos[row] + length[row]], is_null=length[row] < 0):
+                raise ValueFault(row, "a value of ENUM or SET that looks like another one, in a key", _KEY_HINT)
+        self._codec.append(data, pos, length, rows)
+
+    def _is_shared(self, cell: Bytes, *, is_null: bool) -> bool:
+        if is_null or self._from_text:
+            return is_null and self._from_text
+        return self._shared.has(int.from_bytes(cell.tobytes(), "little"))
+
+    def finish(self) -> pa.Array:
+        """Return the column."""
+        return self._codec.finish()

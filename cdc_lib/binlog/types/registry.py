@@ -9,7 +9,7 @@ from cdc_lib.binlog.types.codec import Codec
 from cdc_lib.binlog.types.compressed import CompressedCodec
 from cdc_lib.binlog.types.date_text import DateTextCodec
 from cdc_lib.binlog.types.decimal import DecimalCodec
-from cdc_lib.binlog.types.enumset import MemberCodec
+from cdc_lib.binlog.types.enumset import KeyMemberCodec, MemberCodec
 from cdc_lib.binlog.types.floating import float_codec
 from cdc_lib.binlog.types.integer import BooleanCodec, IntegerCodec
 from cdc_lib.binlog.types.jsonb import JsonCodec
@@ -17,6 +17,7 @@ from cdc_lib.binlog.types.long_decimal import LongDecimalCodec
 from cdc_lib.binlog.types.temporal import DateTimeCodec
 from cdc_lib.binlog.types.text import BytesCodec, TextCodec
 from cdc_lib.binlog.types.time import TimeCodec
+from cdc_lib.model.members import shared_texts
 from cdc_lib.model.schema import MAX_DECIMAL_DIGITS, SourceType
 from cdc_lib.model.value_policy import ValuePolicy
 
@@ -71,6 +72,9 @@ def _text(source_type: SourceType, values: ValuePolicy, *, from_text: bool) -> C
             return DateTextCodec(source_type)
         case "time" if not from_text:
             return TimeCodec(source_type)
+        case "enum" | "set" if values.in_key and (shared := shared_texts(source_type)):
+            plain = _text(source_type, replace(values, in_key=False), from_text=from_text)
+            return KeyMemberCodec(plain, shared, from_text=from_text)
         case "enum" | "set" if not from_text:
             return MemberCodec(source_type)
         case "json" if not from_text:
