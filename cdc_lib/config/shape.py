@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.comments import TableComments
 from cdc_lib.model.mask import Mask
-from cdc_lib.model.projection import Projection, project, whole, without_reserved
+from cdc_lib.model.projection import Projection, project, whole, with_distinct_names
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import BOOLEAN, Column, TableSchema
 
@@ -103,7 +103,7 @@ def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:
     schema = rules.with_booleans(schema)
     _refuse_boolean_keys(schema)
     if not rules.columns and not rules.masks:
-        return without_reserved(whole(schema))
+        return with_distinct_names(whole(schema))
     return project(schema, rules.keeps, rules.mask_of, [name for rule in rules.masks for name in rule.required])
 
 

@@ -13,6 +13,7 @@ from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.modes import mode_of
 from cdc_lib.model.lake_table import MODE_COLUMNS, LakeColumn, LakeTable, Marker, lake_type, reserved
 from cdc_lib.model.schema import BOOLEAN, TableSchema
+from cdc_lib.model.spark_names import clash
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 
@@ -48,10 +49,10 @@ def lake_columns(schema: TableSchema, configured: Mode | None = None) -> tuple[L
     """Return the columns of a new lake table of a mode.
 
     Raises:
-        IncompatibleSchema: a column has a name that is reserved in the lake.
+        IncompatibleSchema: a column has a name that is reserved in the lake, or two have names that Spark takes for one.
     """
     mode = mode_of(schema, configured)
-    _refuse_reserved(schema, mode)
+    _refuse_names(schema, mode)
     columns = tuple(LakeColumn(column.name, column.type.lake_type) for column in schema.columns)
     metadata = tuple(LakeColumn(name, lake_type(name)) for name in MODE_COLUMNS[mode])
     return columns + metadata
@@ -78,7 +79,7 @@ def changes_for(table: LakeTable, schema: TableSchema) -> tuple[ColumnChange, ..
     Raises:
         IncompatibleSchema: the rows do not fit without loss, or the primary key is another one.
     """
-    _refuse_reserved(schema, table.mode)
+    _refuse_names(schema, table.mode)
     _refuse_other_key(table, schema)
     have = {column.name.lower(): column for column in table.columns}
     changes: list[ColumnChange] = []
@@ -92,6 +93,7 @@ def changes_for(table: LakeTable, schema: TableSchema) -> tuple[ColumnChange, ..
                 raise _incompatible(schema, column.name, old.type, needs)
             changes.append(WidenColumn(old.name, needs))
         before = old.name if old is not None else column.name
+    _refuse_beside(table, schema, (one.name for one in changes if isinstance(one, AddColumn)))
     return tuple(changes)
 
 
@@ -153,16 +155,27 @@ def _digits(name: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def _refuse_reserved(schema: TableSchema, mode: Mode) -> None:
-    names = reserved(mode)
-    taken = [column.name for column in schema.columns if column.name.lower() in names]
-    if taken:
+def _refuse_names(schema: TableSchema, mode: Mode) -> None:
+    found = clash((column.name for column in schema.columns), reserved(mode))
+    if found is not None:
         raise IncompatibleSchema(
-            f"column {taken[0]} has a name that is reserved in the lake",
+            found[1],
             hint="Exclude the column under columns in the source file, or rename it at the source. Then cdc snapshot reads the table "
             "again: batches that are drained have the column.",
             table=schema.name,
-            column=taken[0],
+            column=found[0],
+        )
+
+
+def _refuse_beside(table: LakeTable, schema: TableSchema, added: Iterable[str]) -> None:
+    """Refuse columns whose names Spark takes for those of columns that the lake table keeps: the source may have dropped them."""
+    found = clash((*(column.name for column in table.columns), *added))
+    if found is not None:
+        raise IncompatibleSchema(
+            f"{found[1]}, and the lake table keeps the first",
+            hint=_AGAIN.format(name=TableName.parse(schema.name).in_shell),
+            table=schema.name,
+            column=found[0],
         )
 
 

@@ -23,6 +23,7 @@ from cdc_lib.model.manifest import DataFile, Manifest
 from cdc_lib.model.position import Point
 from cdc_lib.model.route import SOURCE_KEYS
 from cdc_lib.model.schema import Column, TableSchema
+from cdc_lib.model.spark_names import clash
 from cdc_lib.model.table_name import TableName
 
 
@@ -366,7 +367,7 @@ def _refuse(
                 table=rename.table,
                 column=old,
             )
-        if old.lower() in have and new.lower() in reserved(state.mode) | set(SOURCE_KEYS.values()):
+        if old.lower() in have and clash([new], reserved(state.mode) | set(SOURCE_KEYS.values())):
             raise IncompatibleSchema(
                 f"column {new} has a name that is reserved in the lake",
                 hint="Rename the column at the source, and take a new snapshot of this table (cdc snapshot).",

@@ -9,6 +9,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.model.manifest import CHANGE_COLUMNS
 from cdc_lib.model.mask import Mask
 from cdc_lib.model.schema import Column, TableSchema
+from cdc_lib.model.spark_names import clash
 
 Keeps = Callable[[str], bool]
 """Whether a column, by its name, is kept."""
@@ -61,7 +62,7 @@ def project(schema: TableSchema, keeps: Keeps, masks: Masks, required: Sequence[
 
     Raises:
         ConfigError: a key column is left out or has a mask other than hash, no column is kept, a column that a mask names does
-            not exist, or a column has the name of a change column.
+            not exist, or Spark takes the name of a column for another name.
     """
     _refuse_missing(schema, required)
     kept = tuple(i for i, column in enumerate(schema.columns) if keeps(column.name))
@@ -78,7 +79,9 @@ def project(schema: TableSchema, keeps: Keeps, masks: Masks, required: Sequence[
                 column=column.name,
             )
     stored = tuple(_masked(column, mask) for column, mask in zip(columns, chosen, strict=True))
-    return without_reserved(Projection(replace(schema, columns=columns), replace(schema, columns=stored), kept, chosen))
+    return with_distinct_names(
+        Projection(replace(schema, columns=columns), replace(schema, columns=stored), kept, chosen)
+    )
 
 
 def _masked(column: Column, mask: Mask | None) -> Column:
@@ -116,20 +119,20 @@ def _refuse_left_out(schema: TableSchema, names: set[str]) -> None:
         )
 
 
-def without_reserved(projection: Projection) -> Projection:
-    """Return a projection as it is, unless one of its columns has the name of a change column: a batch cannot have both.
+def with_distinct_names(projection: Projection) -> Projection:
+    """Return a projection as it is, unless Spark or Iceberg takes the name of a column for that of another or of a change column.
 
     Raises:
         ConfigError: a column has such a name.
     """
-    for column in projection.schema.columns:
-        if column.name.lower() in CHANGE_COLUMNS:
-            raise ConfigError(
-                f"column {column.name} has a name that is reserved in the lake",
-                hint="Exclude the column under columns in the source file, or rename it at the source.",
-                table=projection.schema.name,
-                column=column.name,
-            )
+    found = clash((column.name for column in projection.schema.columns), CHANGE_COLUMNS)
+    if found is not None:
+        raise ConfigError(
+            found[1],
+            hint="Exclude the column under columns in the source file, or rename it at the source.",
+            table=projection.schema.name,
+            column=found[0],
+        )
     return projection
 
 

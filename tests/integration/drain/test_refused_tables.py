@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pymysql.err import OperationalError
 
 from tests.harness.capture import Capture
 from tests.harness.quarantine import cursor, rounds
@@ -26,6 +27,39 @@ def test_a_new_table_with_a_reserved_column_is_quarantined_alone(any_server, dat
     rounds(capture, 2)
     assert before < cursor(capture).position
     assert quarantined(capture) == {"v": "column _op has a name that is reserved in the lake"}
+
+
+PAIRS = [
+    ("\u03c3", "\u03c2"),
+    ("\u017f", "s"),
+    ("\u212a", "k"),
+    ("\u0130", "i"),
+    ("\u0131", "i"),
+    ("\u1e9e", "\u00df"),
+    ("\u03b8", "\u03d1"),
+]
+
+
+@pytest.mark.parametrize("start", ["latest", "snapshot"])
+def test_columns_that_only_spark_takes_for_one_quarantine_their_table_alone(any_server, database, tmp_path, start):
+    """Of every pair that the server holds apart, before a merge sees the table."""
+    capture = Capture(any_server, database, tmp_path, on_error="quarantine", start=start)
+    capture.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+    rounds(capture)
+    made = {}
+    for number, (one, two) in enumerate(PAIRS):
+        try:
+            capture.execute(f"CREATE TABLE t{number} (id INT PRIMARY KEY, `{one}` INT, `{two}` INT)")
+        except OperationalError:
+            continue
+        capture.execute(f"INSERT INTO t{number} VALUES (1, 2, 3)")
+        made[f"t{number}"] = f"columns {one} and {two} have names that Spark takes for one"
+    capture.execute("INSERT INTO other VALUES (2)")
+    before = cursor(capture).position
+    rounds(capture, 2)
+    assert before < cursor(capture).position
+    assert made
+    assert quarantined(capture) == made
 
 
 def test_a_masked_column_that_is_renamed_quarantines_its_table_alone(any_server, database, tmp_path, monkeypatch):
