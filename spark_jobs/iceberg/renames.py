@@ -10,18 +10,27 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from cdc_lib.errors import MergeConflict
 from cdc_lib.lake.computed import renamed
 from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_json, to_json
 from cdc_lib.model.lake_table import COMPUTED_PROPERTY, KEY_PROPERTY, LakeTable
+from spark_jobs.iceberg.loading import identity_of, texts
 
 
 def rename_columns(
-    table: Any, state: LakeTable, names: Mapping[str, str], renames: Sequence[ColumnRename], of: str
+    session: SparkSession,
+    table: Any,
+    state: LakeTable,
+    names: Mapping[str, str],
+    renames: Sequence[ColumnRename],
+    of: str,
 ) -> None:
     """Rename columns, and write the renames and the key, in one commit.
 
     Args:
+        session: a Spark session.
         table: Iceberg's Java object, newly loaded from the catalog.
         state: the table on which the names were decided.
         names: columns and their new names, applied all at once.
@@ -37,8 +46,10 @@ def rename_columns(
     schema = change.updateSchema()
     for old, new in names.items():
         schema = schema.renameColumn(old, new)
-    schema.commit()
     lower = {old.lower(): new for old, new in names.items()}
+    # A column that takes the name of another one would leave that one, or none, in the key: the names are changed one by one.
+    identity = [lower.get(name.lower(), name) for name in identity_of(table)[0]]
+    schema.setIdentifierFields(texts(session, tuple(identity))).commit()
     key = json.dumps([lower.get(name.lower(), name) for name in state.primary_key])
     properties = change.updateProperties().set(RENAMES_PROPERTY, to_json(renames)).set(KEY_PROPERTY, key)
     if state.computed:

@@ -200,7 +200,7 @@ class DefinedTable:
     def rename(self, state: LakeTable, names: Mapping[str, str], renames: Sequence[ColumnRename]) -> LakeTable:
         """Rename columns, all at once, and record the renames in the same commit."""
         with translate_errors("rename columns of the lake table", self._table):
-            rename_columns(self._java(), state, names, renames, self._table)
+            rename_columns(self._session, self._java(), state, names, renames, self._table)
         self._followed = tuple(renames)
         return self._loaded()
 

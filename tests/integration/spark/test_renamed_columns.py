@@ -72,6 +72,28 @@ def test_the_lakes_columns_follow_in_every_mode(source):
 
 
 @pytest.mark.parametrize("metadata", ["FULL"])  # with MINIMAL the schema history does not go back over statements
+def test_columns_of_the_key_take_the_names_of_others(source):
+    """Of a column that the same statement drops, which the lake keeps under another name, and of one another."""
+    source.run(
+        "CREATE TABLE pair (x INT, y INT, v INT, PRIMARY KEY (x, y))", "INSERT INTO pair VALUES (1, 2, 3), (2, 2, 4)"
+    )
+    source.round()
+    before = source.snapshots()
+    source.run(
+        "ALTER TABLE t DROP COLUMN a, RENAME COLUMN id TO a",
+        "UPDATE t SET b = 'new' WHERE a = 2",
+        "DELETE FROM t WHERE a = 3",
+        "ALTER TABLE pair RENAME COLUMN x TO y, RENAME COLUMN y TO x",
+        "UPDATE pair SET v = 5 WHERE y = 1",
+    )
+    source.round(twice=True)
+    source.assert_equal("t", "pair")
+    source.run("INSERT INTO t VALUES (7, 'last')", "DELETE FROM pair WHERE y = 2")
+    source.round()
+    source.assert_equal("t", "pair")
+    assert source.snapshots() == before
+
+
 def test_repeated_renames_are_applied_once(source):
     """Earlier windows, read again in a new epoch, are merged into the renamed columns."""
     begin = source.capture.head()
