@@ -38,7 +38,7 @@ class TableChanges:
         naming: how statements name tables.
         mariadb: whether the server is MariaDB.
         captured: whether a table is captured.
-        known: a table as its last rows in the window have it.
+        known: a table as it is before the statement; None if that is not known.
     """
 
     naming: Naming

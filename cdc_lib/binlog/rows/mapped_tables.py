@@ -135,9 +135,12 @@ class KnownTables:
         self.slots[np.isin(self.slots, removed) & (self.ids != -1)] = packets.UNWANTED
 
     def last(self, database: str, table: str) -> TableSchema | None:
-        """Return a table as its last rows in the window have it; None where there were none."""
+        """Return a table as its last rows in the window have it, or the history where there were none; None if neither knows it."""
         slot = self._last.get((database, table))
-        return self.columns[slot].layout.schema if slot is not None else None
+        if slot is not None:
+            return self.columns[slot].layout.schema
+        history = self._facts.history
+        return history.known(database, table) if history is not None else None
 
     def renamed(self, table: str) -> None:
         """Take note that columns of a table have other names from here on."""

@@ -33,7 +33,7 @@ def respelled(statement: Statement, known: TableSchema | None, *, mariadb: bool,
 
     Args:
         statement: an ALTER TABLE.
-        known: the table as rows before the statement had it; None where there were none.
+        known: the table before the statement; None if that is not known.
         mariadb: whether the server is MariaDB.
         as_text: whether the lake keeps dates as text.
     """
@@ -69,6 +69,8 @@ def _differs(before: Column | None, kind: Spelled, column: ColumnReader, *, stri
     if column.expression:
         return True
     if before is None:
+        if not strict:
+            return True  # any value may be cut
         shown = kind.name in ("time", "decimal", "float") or _is_padded(kind)
         return shown or (kind.name in ("datetime", "timestamp") and (as_text or kind.scale < _FRACTION))
     old = before.type

@@ -67,6 +67,11 @@ def test_without_strict_mode_what_does_not_fit_is_cut(clauses):
     assert found(clauses, sql_mode=0) != ""
 
 
+def test_without_strict_mode_a_former_type_that_is_not_known_may_be_cut():
+    """Also by a type that is wide."""
+    assert [found(f"MODIFY x {kind}", None, sql_mode=0) for kind in ("MEDIUMINT", "VARCHAR(9)", "BIGINT")] == ["x"] * 3
+
+
 def test_dates_that_are_kept_as_text_show_their_digits():
     """As the lake has them with zero_dates: string."""
     assert found("MODIFY ts TIMESTAMP(3)", as_text=True) == "ts"
