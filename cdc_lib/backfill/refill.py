@@ -7,6 +7,7 @@ and new snapshots replace all tables.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from datetime import UTC, datetime
 
 from cdc_lib.backfill.refill_window import RefilledWindow, WindowRefiller
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.errors import ConfigError
+from cdc_lib.errors import ConfigError, CorruptBatch
 from cdc_lib.model.cursor import DRAIN, KEPT_MOVES, LAKE, Cursor, Move
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point, Position
@@ -29,7 +30,7 @@ from cdc_lib.snapshot.request import SnapshotRequests
 from cdc_lib.store import layout
 from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import find_manifest
-from cdc_lib.store.windows import chained, windows_among
+from cdc_lib.store.windows import chained, known_windows
 
 Report = Callable[[RefilledWindow], None]
 """Receives each window."""
@@ -135,8 +136,8 @@ class BatchRefill:
         at = lake.in_flight[-1].stop if lake.in_flight else lake.position
         if end is None:
             return
-        stored = windows_among(self.store.list(layout.batches_prefix(lake.source, lake.epoch)))
         start, stop = Point.at(lake.epoch, at), Point.at(lake.epoch, end)
+        stored = known_windows(self.store, drain, start, lake.epoch)
         while start < stop:
             chain = chained(stored, start, stop)
             for one in chain.windows:
@@ -153,9 +154,18 @@ class BatchRefill:
         sizes = {info.key: info.size for info in self.store.list(key.removesuffix(layout.MANIFEST))}
         for file in (*manifest.files, *manifest.prepared_files):
             name = layout.beside(key, file.path)
-            if sizes.get(name) != file.bytes:
+            size = sizes[name] if name in sizes else self._size(name)
+            if size != file.bytes:
                 return name
         return ""
+
+    def _size(self, key: str) -> int | None:
+        """Return the size of an object that a listing lacks, which may be old; None if it does not exist."""
+        try:
+            with self.store.open_read(key) as file:
+                return file.seek(0, os.SEEK_END)
+        except CorruptBatch:
+            return None
 
     def _tables(self, here: SourceConfig, drain: Cursor) -> list[TableName]:
         """Return the captured tables that are not quarantined; quarantined ones are read again when they are released."""

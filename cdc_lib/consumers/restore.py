@@ -16,7 +16,7 @@ from cdc_lib.model.cursor import DRAIN, KEPT_MOVES, LAKE, Cursor, Move
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import documents, layout
 from cdc_lib.store.manifests import load_manifest
-from cdc_lib.store.windows import stored_windows
+from cdc_lib.store.windows import known_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _refuse_drain(held: Cursor | None, lake: Cursor | None, new: Cursor) -> None
 
 def _refuse_missing(store: ObjectStore, drain: Cursor, new: Cursor) -> None:
     """Refuse a position from which batches are missing."""
-    windows = stored_windows(store, new.source)
+    windows = known_windows(store, drain, acknowledged_to(new))
     for _ in following(windows, acknowledged_to(new), ends(drain), new.source):
         pass
     for transaction in new.prepared:

@@ -15,7 +15,7 @@ from cdc_lib.model.quarantine import excluded_tables
 from cdc_lib.model.subscription import Interest
 from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.store.windows import stored_windows
+from cdc_lib.store.windows import known_windows
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ def collect(
     drain = cursors.load(source, DRAIN)
     if drain is None or acknowledged_to(drain) <= found.at:
         return False
-    stored = stored_windows(store, source)
+    stored = known_windows(store, drain, found.at)
     try:
         for step in following(stored, found.at, ends(drain), source):
             epochs = range(found.at.epoch + 1, step.window.start.epoch + 1)

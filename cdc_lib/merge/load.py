@@ -21,7 +21,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.xa_settlement import opened_before, settle
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.cuts import last_cut
-from cdc_lib.store.windows import stored_windows
+from cdc_lib.store.windows import known_windows, stored_windows
 
 
 def load_plan(store: ObjectStore, plan: MergePlan) -> list[StoredBatch]:
@@ -37,7 +37,7 @@ def load_plan(store: ObjectStore, plan: MergePlan) -> list[StoredBatch]:
     if plan.catching_up:
         chunks = [batch for batch in batches if batch.manifest.chunk is not None]
         batches = [*chunks, *caught_up(store, plan, chunks), *(one for one in batches if one.manifest.chunk is None)]
-    return without_quarantined(_with_each_table(store, plan.source, batches), plan.quarantine, plan.held)
+    return without_quarantined(_with_each_table(store, plan, batches), plan.quarantine, plan.held)
 
 
 def _in_reading_order(batches: list[StoredBatch]) -> list[StoredBatch]:
@@ -49,11 +49,11 @@ def _in_reading_order(batches: list[StoredBatch]) -> list[StoredBatch]:
     return [*ordered, *(batch for batch in batches if batch.manifest.chunk is None)]
 
 
-def _with_each_table(store: ObjectStore, source: str, batches: list[StoredBatch]) -> list[StoredBatch]:
+def _with_each_table(store: ObjectStore, plan: MergePlan, batches: list[StoredBatch]) -> list[StoredBatch]:
     """Expand statements on a whole database to its tables."""
     if not any(is_of_database(one) for batch in batches for one in batch.manifest.statements):
         return batches
-    before = last_cut(store, source)
+    before = last_cut(store, plan.source, plan.last_merge)
     known = {*tables_of(batches), *(cut.table for cut in (before.tables if before is not None else ()))}
     return [replace(batch, manifest=expand_database_statements(batch.manifest, known)) for batch in batches]
 
@@ -80,7 +80,8 @@ def replayed_batches(
         CorruptBatch: a manifest is missing or not valid.
         MergeError: a batch is no longer stored.
     """
-    windows = [window for window in stored_windows(store, source) if drain is None or is_of_its_epoch(window, drain)]
+    stored = known_windows(store, drain, replay[0]) if drain is not None else stored_windows(store, source)
+    windows = [window for window in stored if drain is None or is_of_its_epoch(window, drain)]
     batches = load_batches(store, replayed_windows(((w.key, w.start, w.stop) for w in windows), replay, table))
     unknown = settle((), [(batch.key, batch.manifest) for batch in batches]).unknown
     xids = {decision.xid for epoch, decision in unknown if Point.at(epoch, decision.position) >= replay[0]}

@@ -113,9 +113,10 @@ class Merging:
         """Return the lake cursor after the merge in flight, if its cut is published; else unchanged."""
         if not lake.is_merging:
             return lake
-        if cut_of(self.store, lake.source, plan_of(lake).merge_id) is None:
+        merge_id = plan_of(lake).merge_id
+        if cut_of(self.store, lake.source, merge_id) is None:
             return lake
-        moved = lake
+        moved = replace(lake, last_merge=merge_id)
         merged: list[tuple[str, Manifest]] = []
         for window in lake.in_flight:
             key = layout.manifest_key(window)
@@ -250,4 +251,5 @@ def plan_of(lake: Cursor) -> MergePlan:
         WindowGtids(lake.gtid_set, complete=lake.gtids_known),
         lake.held,
         lake.catching_up,
+        lake.last_merge,
     )

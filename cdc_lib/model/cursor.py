@@ -7,7 +7,7 @@ cursor and give the next one; a cursor store swaps the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
@@ -128,6 +128,7 @@ class Cursor:
         writer: random id of the task that wrote this generation; it recognizes its own write after a lost response.
         lease: other consumers only: who holds the subscription.
         interest: other consumers only: what the consumer asked for.
+        last_merge: lake only: id of the last merge that was acknowledged, whose cut a listing may not show yet.
         text_keys: drain only: tables whose key had a date that no date type holds, sorted; dates of such a key are kept as text.
     """
 
@@ -157,6 +158,7 @@ class Cursor:
     catching_up: tuple[HeldTable, ...] = ()
     last_transaction: LastTransaction | None = None
     text_keys: tuple[TableName, ...] = ()
+    last_merge: str = ""
 
     @property
     def began_at(self) -> datetime | None:
@@ -242,6 +244,16 @@ class Cursor:
             ):
                 return self._into(epoch_change)
         return self
+
+    @property
+    def acked_windows(self) -> Iterator[tuple[Window, datetime]]:
+        """The windows of the remembered moves that were acknowledged, latest first, each with the time of its ack."""
+        epoch = self.epoch  # a move does not name its own
+        for move in reversed(self.moves):
+            if move.kind == "ack" and move.start is not None and move.start <= move.stop:
+                yield Window(self.source, epoch, move.start, move.stop), move.at
+            elif move.kind in ("failover", "rewind"):
+                epoch -= 1
 
     def end_of_epoch(self, epoch: int) -> Position | None:
         """Return where an epoch ends as of now; None for an epoch that this cursor does not know."""

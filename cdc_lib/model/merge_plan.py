@@ -35,6 +35,7 @@ class MergePlan:
         gtids: GTIDs of all transactions before ``start``.
         held: tables whose changes from a place on are not merged, because their snapshots are not complete.
         catching_up: tables of which all changes from a place up to ``start`` are merged too.
+        last_merge: id of the merge before; empty if it is not known.
     """
 
     source: str
@@ -50,6 +51,7 @@ class MergePlan:
     gtids: WindowGtids = NO_GTIDS
     held: tuple[HeldTable, ...] = ()
     catching_up: tuple[HeldTable, ...] = ()
+    last_merge: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import layout
 from cdc_lib.store.manifests import read_to_of, without_last_chunk
-from cdc_lib.store.windows import Chain, chained, stored_windows
+from cdc_lib.store.windows import Chain, chained, known_windows
 
 _MANY = 20
 """More snapshots than these are looked for in a listing of the store, and not one by one."""
@@ -62,8 +62,8 @@ def chain_of(store: ObjectStore, drain: Cursor, lake: Cursor) -> Chain:
     at = lake.in_flight[-1].stop if lake.in_flight else lake.position
     if end is None or end <= at:
         return Chain((), None)
-    stored = stored_windows(store, lake.source, lake.epoch)
-    return chained(stored, Point.at(lake.epoch, at), Point.at(lake.epoch, end))
+    start = Point.at(lake.epoch, at)
+    return chained(known_windows(store, drain, start, lake.epoch), start, Point.at(lake.epoch, end))
 
 
 def gap_of(store: ObjectStore, drain: Cursor | None, lake: Cursor | None) -> Gap | None:

@@ -259,7 +259,7 @@ class HoldingsReader:
         if end is None or end <= at:
             return []
         start, stop = Point.at(lake.epoch, at), Point.at(lake.epoch, end)
-        gap = as_gap(lake, chained(windows_after(self.store, self.source, start, stop), start, stop))
+        gap = as_gap(lake, chained(windows_after(self.store, drain, start, stop), start, stop))
         return [Finding("error", gap.what, gap.hint)] if gap is not None else []
 
 

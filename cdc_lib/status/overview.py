@@ -220,7 +220,7 @@ def _oldest(store: ObjectStore, drain: Cursor, lake: Cursor) -> datetime | None:
     at, end = Point.at(lake.epoch, lake.position), Point.at(drain.epoch, drain.position)
     if drain.in_flight:
         end = Point.at(drain.epoch, drain.in_flight[-1].stop)
-    ahead = windows_after(store, lake.source, at, end)
+    ahead = windows_after(store, drain, at, end)
     manifests = (find_manifest(store, one.key) for one in islice(ahead, _LOOKED_AT))
     times = [one.first_time for one in manifests if one is not None and one.first_time is not None][:1]
     firsts = (one for task in unmerged(drain, lake)[:_LOOKED_AT] for one in first_chunks_of(store, task)[:1])

@@ -89,11 +89,7 @@ def windows_of(drain: Cursor) -> list[tuple[Window, datetime | None]]:
 
     That is its last hundred moves, and what is in flight.
     """
-    acked = [
-        (Window(drain.source, epoch, move.start, move.stop), move.at)
-        for epoch, move in _moves(drain)
-        if move.kind == "ack" and move.start is not None and move.start <= move.stop
-    ]
+    acked = [*drain.acked_windows][::-1]
     return [*acked, *((window, None) for window in drain.in_flight)]
 
 

@@ -19,17 +19,23 @@ THIN_AT_ONCE = 20
 """Minimum number of cuts for thinning."""
 
 
-def last_cut(store: ObjectStore, source: str) -> Cut | None:
+def last_cut(store: ObjectStore, source: str, merge_id: str = "") -> Cut | None:
     """Return the cut at the furthest position, or None before the first.
 
     Keys sort like positions. Merges of snapshot chunks may publish several cuts at one position: the last one has the most
     tables. The number of tables is compared before the time, because clocks jump.
+
+    Args:
+        store: the object store.
+        source: name of the source.
+        merge_id: of a merge that is known to have published one: some gateways list new objects late.
     """
-    return _furthest(store, [info.key for info in store.list(layout.cuts_prefix(source))])
+    return _furthest(store, [info.key for info in store.list(layout.cuts_prefix(source))], source, merge_id)
 
 
-def _furthest(store: ObjectStore, keys: list[str]) -> Cut | None:
-    last = last_of(store, furthest_keys(keys))
+def _furthest(store: ObjectStore, listed: list[str], source: str, merge_id: str) -> Cut | None:
+    keys = [*{*listed, layout.cut_key(source, merge_id)}] if merge_id else listed
+    last = last_of(store, furthest_keys(keys)) or last_of(store, furthest_keys(listed))
     return last[1] if last is not None else None
 
 
@@ -50,18 +56,17 @@ def listed_cuts(store: ObjectStore, source: str) -> list[ObjectInfo]:
     return sorted(store.list(layout.cuts_prefix(source)), key=lambda info: (position_of(info.key), info.modified))
 
 
-def last_cut_by(store: ObjectStore, source: str, epoch: int, position: Position) -> Cut | None:
-    """Return the last cut at or before a position; None if none is stored.
+def last_cut_by(store: ObjectStore, source: str, epoch: int, position: Position, merge_id: str = "") -> Cut | None:
+    """Return the last cut at or before a position; None if none is stored. See :func:`last_cut` for the arguments.
 
     A lake and lake cursor that were restored from a backup do not have the snapshots of later cuts.
     """
-    last = last_cut(store, source)
+    last = last_cut(store, source, merge_id)
     if last is None or Point.at(last.epoch, last.position) <= Point.at(epoch, position):
         return last
     furthest_position = f"{layout.cuts_prefix(source)}{Point.at(epoch, position).sortable}"
-    return _furthest(
-        store, [one.key for one in store.list(layout.cuts_prefix(source)) if position_of(one.key) <= furthest_position]
-    )
+    keys = [one.key for one in store.list(layout.cuts_prefix(source)) if position_of(one.key) <= furthest_position]
+    return _furthest(store, keys, source, "")
 
 
 def cuts_since(store: ObjectStore, source: str, since: datetime) -> list[Cut]:

@@ -12,6 +12,9 @@ from cdc_lib.model.window import DrainUnit, SnapshotTask
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import documents, layout
 
+_FEW = 20
+"""Up to so many snapshots, chunks that a listing lacks are looked for by their keys."""
+
 
 def find_manifest(store: ObjectStore, key: str) -> Manifest | None:
     """Return a manifest, or None when the batch does not exist.
@@ -63,7 +66,7 @@ def last_chunk_of(store: ObjectStore, unit: SnapshotTask) -> tuple[int, Manifest
     """Return how many chunks of a unit are stored, up to the first missing one, and the manifest of the last of them."""
     prefix = layout.range_prefix(unit)
     found = (layout.chunk_of(info.key) for info in store.list(prefix))
-    chunks = _unbroken({number for one, number in filter(None, found) if one == prefix})
+    chunks = _looked_for(store, unit, _unbroken({number for one, number in filter(None, found) if one == prefix}))
     return chunks, find_manifest(store, layout.chunk_manifest_key(unit, chunks - 1)) if chunks else None
 
 
@@ -96,12 +99,21 @@ def manifests_of(store: ObjectStore, unit: DrainUnit) -> list[Manifest]:
 
 
 def count_chunks(store: ObjectStore, units: Sequence[SnapshotTask]) -> list[tuple[SnapshotTask, int]]:
-    """Return how many chunks of each unit are stored, up to the first missing one; no manifest is read.
+    """Return how many chunks of each unit are stored, up to the first missing one; no more than the next manifest is read.
 
     The store is listed once per snapshot id, for all of its tables.
     """
     numbers = _numbers(store, units)
-    return [(unit, _unbroken(numbers.get(layout.range_prefix(unit), set()))) for unit in units]
+    found = [(unit, _unbroken(numbers.get(layout.range_prefix(unit), set()))) for unit in units]
+    # Some gateways list new objects late. Of many units the next call counts what this one does not see.
+    return [(unit, _looked_for(store, unit, chunks)) for unit, chunks in found] if len(found) <= _FEW else found
+
+
+def _looked_for(store: ObjectStore, unit: SnapshotTask, chunks: int) -> int:
+    """Return the number of stored chunks of which a listing has shown the first ones."""
+    while store.get(layout.chunk_manifest_key(unit, chunks)) is not None:
+        chunks += 1
+    return chunks
 
 
 def without_last_chunk(store: ObjectStore, tasks: Sequence[SnapshotTask]) -> list[SnapshotTask]:

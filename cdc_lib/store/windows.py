@@ -1,4 +1,7 @@
-"""The stored binlog batches, from their keys alone: no manifest is read for its bounds."""
+"""The stored binlog batches, from their keys alone: no manifest is read for its bounds.
+
+A listing may be old (:func:`known_windows`), so nothing is missing that was not looked for by its key.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.position import Point
 from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.ports import ObjectInfo, ObjectStore
@@ -22,22 +26,47 @@ def stored_windows(store: ObjectStore, source: str, epoch: int | None = None) ->
     return windows_among(store.list(layout.batches_prefix(source, epoch)))
 
 
-def windows_after(store: ObjectStore, source: str, at: Point, end: Point) -> list[StoredWindow]:
+def known_windows(store: ObjectStore, drain: Cursor, since: Point, epoch: int | None = None) -> list[StoredWindow]:
+    """Return every stored window of a source, or of one epoch, whose manifest is stored, in the stream's order.
+
+    Args:
+        store: where they are.
+        drain: the drain cursor.
+        since: from here on, windows that the drain acknowledged are looked for by their keys if the listing lacks them.
+        epoch: of the windows; None for all.
+    """
+    return _looked_for(store, drain, since, stored_windows(store, drain.source, epoch))
+
+
+def _looked_for(store: ObjectStore, drain: Cursor, since: Point, listed: list[StoredWindow]) -> list[StoredWindow]:
+    """Return listed windows with those that the listing lacks: some gateways list new objects late."""
+    known = {one.key for one in listed}
+    found = [
+        StoredWindow(key, start, Point.at(window.epoch, window.stop), at)
+        for window, at in drain.acked_windows
+        if (start := Point.at(window.epoch, window.start)) >= since
+        and (key := layout.manifest_key(window)) not in known
+        and store.get(key) is not None
+    ]
+    return sorted([*listed, *found], key=lambda window: (window.start, window.stop)) if found else listed
+
+
+def windows_after(store: ObjectStore, drain: Cursor, at: Point, end: Point) -> list[StoredWindow]:
     """Return the stored windows that start between two points of the stream, in its order; only their files are listed.
 
     Args:
         store: where they are.
-        source: name of the source.
+        drain: the drain cursor, see :func:`known_windows`.
         at: the first of them starts here.
         end: none starts here or later.
     """
     if at.epoch != end.epoch or end.file - at.file >= _LISTED_ONE_BY_ONE:
-        found = stored_windows(store, source, at.epoch if at.epoch == end.epoch else None)
+        found = stored_windows(store, drain.source, at.epoch if at.epoch == end.epoch else None)
     else:
-        folder = layout.batches_prefix(source, at.epoch)
+        folder = layout.batches_prefix(drain.source, at.epoch)
         begins = (f"{folder}{at.epoch:06d}-{file:06d}." for file in range(at.file, end.file + 1))
         found = windows_among(info for prefix in begins for info in store.list(prefix))
-    return [one for one in found if at <= one.start < end]
+    return [one for one in _looked_for(store, drain, at, found) if at <= one.start < end]
 
 
 def windows_among(objects: Iterable[ObjectInfo]) -> list[StoredWindow]:

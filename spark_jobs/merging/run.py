@@ -88,8 +88,8 @@ def run(
             began = time.monotonic()
             batches = load_plan(store, plan)
             try:
-                if spark is None and not needs_spark(config, store, batches):
-                    before = last_cut(store, config.source)
+                if spark is None and not needs_spark(config, store, batches, plan.last_merge):
+                    before = last_cut(store, config.source, plan.last_merge)
                     tables = [replace(cut, changes=0) for cut in before.tables] if before is not None else []
                     return publish_cut(store, plan, batches, tables, before, now(), time.monotonic() - began)
                 if spark is None:
@@ -108,12 +108,12 @@ def run(
     raise AssertionError(plan.merge_id)
 
 
-def needs_spark(config: SourceConfig, store: ObjectStore, batches: Sequence[StoredBatch]) -> bool:
+def needs_spark(config: SourceConfig, store: ObjectStore, batches: Sequence[StoredBatch], last_merge: str = "") -> bool:
     """Whether a table has something to merge: rows, statements, or comments of a table that the lake has."""
     if tables_of(batches):
         return True
     commented = {one.table for one in comments_of(config, batches)}
-    before = last_cut(store, config.source) if commented else None
+    before = last_cut(store, config.source, last_merge) if commented else None
     return before is not None and any(cut.table in commented for cut in before.tables)
 
 
@@ -146,8 +146,8 @@ def merge(
     changed = Counter() if changed is None else changed
     batches = load_plan(store, plan) if batches is None else batches
     lakes = lake_merges(config, tables_of(batches))
-    before = last_cut(store, config.source)
-    known = last_cut_by(store, config.source, plan.epoch, plan.start)
+    before = last_cut(store, config.source, plan.last_merge)
+    known = last_cut_by(store, config.source, plan.epoch, plan.start, plan.last_merge)
     watch = ForeignChangeDetector(config.source, plan, batches, known.tables if known is not None else ())
     lag = lag_of(batches, now())
     named = lru_cache(partial(named_snapshots, store, config.source))

@@ -68,7 +68,15 @@ def merge_all(capture: Capture, *lakes: Lake) -> int:
         for lake in lakes:
             lake.merge(capture, [batch.manifest for batch in batches])
         tables = [TableCut(TableName(capture.database, lake.table), lake.table, 1, 0) for lake in lakes if lake.changes]
-        publish_cut(capture.store, plan, batches, tables, last_cut(capture.store, SOURCE), datetime.now(UTC), 0.0)
+        publish_cut(
+            capture.store,
+            plan,
+            batches,
+            tables,
+            last_cut(capture.store, SOURCE, plan.last_merge),
+            datetime.now(UTC),
+            0.0,
+        )
         capture.pipeline.ack_lake(by="test")
         merges += 1
     return merges

@@ -99,9 +99,9 @@ def test_only_the_files_between_two_points_are_listed_and_the_windows_are_the_sa
     at, end = Point.at(1, lake.position), Point.at(1, drain.position)
     expected = [one for one in stored_windows(store, "shop") if at <= one.start < end]
     assert len(expected) == 6
-    assert windows_after(store, "shop", at, end) == expected
-    assert windows_after(store, "shop", at, end._replace(file=500)) == expected
-    assert windows_after(store, "shop", at, end._replace(epoch=2)) == expected
+    assert windows_after(store, drain, at, end) == expected
+    assert windows_after(store, drain, at, end._replace(file=500)) == expected
+    assert windows_after(store, drain, at, end._replace(epoch=2)) == expected
 
 
 @pytest.mark.parametrize(
