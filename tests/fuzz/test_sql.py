@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from random import Random
 
@@ -13,10 +14,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 from tests.fuzz.sql.compare import calendar_day, differences
 from tests.fuzz.sql.generate import Maker
 from tests.fuzz.sql.program import MAIN, SIDE, Part, Program, Statement, parse
-from tests.fuzz.sql.shrink import Shrinker
+from tests.fuzz.sql.shrink import Shrinker, without_empty_swaps
 from tests.fuzz.sql.verdict import Failure
 
 FLAVORS = ("mysql", "mariadb")
+_DOTTED = re.compile(r"\s*(ALTER|TRUNCATE|DROP|RENAME)\s+((ONLINE|IGNORE|TABLES?|IF|EXISTS)\s+)*\.", re.IGNORECASE)
 
 
 def made(seed, flavor, taken=lambda _: True):
@@ -173,3 +175,32 @@ def test_a_list_of_changes_is_added_up(any_server, database, tmp_path):
         assert list(differences(session, database, catalog, [], added_columns=True)) == []
         table.append(lake.slice(5, 1).set_column(4, "_offset", pa.array([9], pa.int64())))
         assert [one.kind for one in differences(session, database, catalog, [], added_columns=True)] == ["rows"]
+
+
+def test_a_smaller_program_has_no_swap_without_its_copy():
+    """An online schema change tool does not swap in a table without the rows: the lake would be right to keep them."""
+    copy = "REPLACE INTO fz_main.`_t_gho` (`id`) SELECT `id` FROM fz_main.`t`"
+    swap = "RENAME TABLE fz_main.`t` TO fz_main.`_t_del`, fz_main.`_t_gho` TO fz_main.`t`"
+    steps = [(0, Statement("CREATE TABLE t (id INT)")), (1, Statement(copy)), (1, Statement(swap))]
+    assert without_empty_swaps(steps) == steps
+    assert without_empty_swaps([steps[0], steps[2]]) == steps[:1]
+
+
+def test_names_that_were_faults_come_often():
+    """A dot before the name of a statement that changes a table, and two names that only Spark takes for one."""
+    dots, pairs = 0, 0
+    for seed in range(100):
+        maker = Maker(Random(seed), "mariadb")
+        feed, dot, pair = maker.feed(), False, False
+        step = next(feed)
+        try:
+            while True:
+                dot |= isinstance(step, Statement) and _DOTTED.match(step.sql) is not None
+                pair |= any(
+                    {"\u03c3", "\u03c2"} <= {one.name for one in table.columns} for table in maker.tables.values()
+                )
+                step = feed.send(True)
+        except StopIteration:
+            dots, pairs = dots + dot, pairs + pair
+    assert dots >= 20
+    assert pairs >= 2

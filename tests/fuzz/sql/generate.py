@@ -49,7 +49,7 @@ class Maker:
 
     def __init__(self, random: Random, flavor: str, only: tuple[str, ...] = ()) -> None:
         self.random, self.flavor, self.only = random, flavor, only
-        self.words = Words(random, flavor, database=MAIN, dots=0.15 if flavor == "mariadb" else 0.01)
+        self.words = Words(random, flavor, database=MAIN, dots=0.4 if flavor == "mariadb" else 0.01)
         self.shapes = Shapes(random, flavor, only)
         self.changes = Changes(random, self.words)
         self.alters = Alters(random, self.words, self.shapes)
@@ -251,7 +251,9 @@ class Maker:
         # The tools carry over what changes meanwhile, row by row: here the copy is made again.
         yield from self._do(self.changes.any(table))
         yield from self._do(f"DELETE FROM {MAIN}.{new}", plain=True)
-        yield from self._do(f"REPLACE {copy}", plain=True)
+        if not (yield from self._do(f"REPLACE {copy}", plain=True)):
+            yield from self._do(f"DROP TABLE {MAIN}.{new}", plain=True)  # a tool without its rows does not swap
+            return False
         taken = yield from self._do(
             f"RENAME {self.random.choice(['/* gh-ost */ TABLE', 'TABLE'])} {MAIN}.{name} TO {MAIN}.{before}, {MAIN}.{new} TO {MAIN}.{name}",
             plain=True,

@@ -30,7 +30,7 @@ RESERVED_COLUMNS = (
 )
 """Names of the lake's own columns, and of Iceberg's metadata columns."""
 TWINS = (
-    ("σ", "ς"), ("s", "ſ"), ("k", "\u212a"), ("µ", "μ"), ("ß", "ẞ"), ("ı", "i"), ("é", "e\u0301"), ("ǆ", "ǅ"), ("θ", "ϑ"), ("ﬀ", "ff"),
+    ("σ", "ς"), ("σ", "ς"), ("σ", "ς"), ("s", "ſ"), ("k", "\u212a"), ("µ", "μ"), ("ß", "ẞ"), ("ı", "i"), ("é", "e\u0301"), ("ǆ", "ǅ"), ("θ", "ϑ"), ("ﬀ", "ff"),
     ("a", "а"), ("İ", "i\u0307"),
 )  # fmt: skip
 """Names that some programs take for one, and others do not."""
@@ -154,7 +154,7 @@ class Shapes:
                 tuple(itertools.chain(*TWINS)),
                 twins,
             )
-            name = random.choice(random.choices(pools, (55, 32, 4, 1, 2, 60 if twins else 0))[0])
+            name = random.choice(random.choices(pools, (54, 32, 4, 1, 4, 60 if twins else 0))[0])
             if name not in taken:
                 return name
 

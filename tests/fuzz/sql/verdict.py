@@ -8,6 +8,11 @@ from dataclasses import dataclass
 ALLOWED_QUARANTINE = (
     # invalid_text: error is the default: bytes that the column's character set does not have.
     ("unsupported_value", r"not valid (in|for|text)|is not valid|invalid text"),
+    # Two keys would be one row.
+    ("unsupported_value", r"looks like another one, in a key"),
+    # The lake cannot have the column, and only the source or the file can give it another name.
+    ("unsupported_value", r"has a name that is reserved in the lake|have names that Spark takes for one"),
+    ("incompatible_schema", r"has a name that is reserved in the lake"),
 )
 """Codes and messages for which one table may be quarantined."""
 
