@@ -20,17 +20,17 @@ from cdc_lib.drain.batch import Exclusions
 from cdc_lib.drain.columns import cascade_findings, check_tables, shape_of, versioned
 from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import BatchNotDurable, ConfigError, CursorMoved, DecodeError, UnsupportedServer
+from cdc_lib.lake.routing import refuse_collisions
 from cdc_lib.merge.answers import answer_question, find_question, undecided
 from cdc_lib.merge.held import held_too_long
 from cdc_lib.merge.planner import Merging, plan_of
-from cdc_lib.model.cascades import Cascades
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.figures import SourceFigures
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.missing_transactions import MissingTransactions
-from cdc_lib.model.observation import DrainObservation, TablesObservation
+from cdc_lib.model.observation import DrainObservation
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.results import AckResult, DrainResult, Gauges, LocatedPosition, ResnapshotPreview, Status
@@ -39,14 +39,13 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.waiting import is_waiting
 from cdc_lib.model.window import DrainUnit, SnapshotTask, Window
 from cdc_lib.mysql.connection import connect
-from cdc_lib.mysql.foreign_keys import cascades_of, logs_cascades
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.planned_server import refuse_unlogged
 from cdc_lib.mysql.preflight import judge
 from cdc_lib.mysql.server_facts import ServerFacts, facts_of, read_charsets, read_facts
 from cdc_lib.mysql.xa_recover import facts_without_prepared, wait_for_decisions
 from cdc_lib.plan.ack import over_window, refuse_used_twice, used_twice
-from cdc_lib.plan.defined_tables import DefinedTables
+from cdc_lib.plan.definitions import ServerDefinitions
 from cdc_lib.plan.gaps import refuse_lost
 from cdc_lib.plan.start import Starter, address_of, reachable
 from cdc_lib.plan.windows import Limits, plan_windows
@@ -68,7 +67,7 @@ from cdc_lib.store.complete import note_complete
 from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
 from cdc_lib.store.manifests import find_manifest, with_stored_chunks
 from cdc_lib.store.objects.open import open_store
-from cdc_lib.store.observations import last_tables, note_drain, note_tables
+from cdc_lib.store.observations import note_drain
 from cdc_lib.store.recent_cursors import RecentCursorStore
 
 log = logging.getLogger(__name__)
@@ -160,7 +159,7 @@ class Pipeline:
             CursorMoved: another process planned at the same time.
         """
         asked = _now()
-        facts, tables, charsets, defined, cascades = self._look()
+        facts, charsets, definitions = self._look()
         refuse_lost(self.store, self.cursors, self.config.source)
         cursor = self.cursors.load(self.config.source, DRAIN)
         if cursor is None:
@@ -177,12 +176,12 @@ class Pipeline:
                 found = self._quarantine.after_failover(found, lake, at=_now(), by=by)
             cursor = self.cursors.swap(cursor, found)
         histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets)
-        planned, unfinished = self._with_definitions(histories, cursor, tables, defined, by)
-        planned = self._with_snapshots_again(planned, by)
+        unseen, unfinished = definitions.compared(histories, cursor)
+        planned = self._with_snapshots_again(self._with_unseen(cursor, unseen, by), by)
         if planned.tables_to_resnapshot:
             requests = SnapshotRequests(self.config, self.credentials, self.store)
             planned = requests.with_snapshots(planned, planned.tables_to_resnapshot, at=_now(), by=by)
-        planned = KeyDates(self.config, self.credentials).looked_at(self._enrolled(planned, facts, tables))
+        planned = KeyDates(self.config, self.credentials).looked_at(self._enrolled(planned, facts, definitions.tables))
         planned = self._divider.divided(planned)
         if planned != cursor:
             # The chunks are read after the commits of what is prepared now, perhaps before the source began.
@@ -192,51 +191,18 @@ class Pipeline:
             windows = plan_windows(planned, facts.files, bounded(planned, _binlog_end(facts)), limits)
             planned = starter.with_file_times(planned.with_windows(windows), {w.stop.file for w in windows})
         # Before the windows, which are read with these foreign keys.
-        self._note_tables(facts, tables, defined, cascades, unfinished)
+        definitions.note(self.store, unfinished)
         if planned != cursor:
             cursor = self.cursors.swap(cursor, planned)
         log_progress(cursor)
         return [*cursor.snapshot_units, *cursor.in_flight]
 
-    def _with_definitions(
-        self, histories: Histories, cursor: Cursor, tables: list[tuple[str, str]], defined: DefinedTables, by: str
-    ) -> tuple[Cursor, Collection[tuple[str, str]]]:
-        """Bring the schema history up to the server's definitions.
-
-        Returns:
-            The drain cursor with requests for new snapshots of tables that changed without a statement; and the tables that the
-            next plan must look at once more.
-        """
-        if not histories.needed:
-            return cursor, ()
-        jumped = bool(cursor.moves) and cursor.moves[-1].kind not in ("start", "ack")
-        new = histories.register(tables, cursor.position, cursor_jumped=jumped)
-        changed = [one for one in defined.to_compare(tables) if one not in new]
-        if not changed or cursor.in_flight:  # what windows in flight change is not in the history yet
-            return cursor, changed
-        compared = histories.compare(changed, cursor.position)
-        if not compared.unseen:
-            return cursor, compared.undecided
-        lake = self.cursors.load(self.config.source, LAKE)
-        names = [TableName(*one) for one in compared.unseen]
-        request = ResnapshotRequest(UNSEEN, _now(), by)
-        requested = self._quarantine.with_new_snapshots(cursor, lake, names, request)
-        return requested, [*compared.unseen, *compared.undecided]  # the request counts when the cursor has moved
-
-    def _note_tables(
-        self,
-        facts: ServerFacts,
-        tables: list[tuple[str, str]],
-        defined: DefinedTables,
-        cascades: Cascades,
-        unfinished: Collection[tuple[str, str]],
-    ) -> None:
-        """Store which tables the next plan need not look at, and their foreign keys for the windows."""
-        looked_at = defined.looked_at([*tables, *cascades.parents()], [*unfinished, *cascades.unseen])
-        compared = not facts.names_columns
-        seen = TablesObservation(self.config.source, facts.identity, looked_at, compared, cascades)
-        if seen != defined.last and (compared or not cascades.logged):
-            note_tables(self.store, seen)
+    def _with_unseen(self, cursor: Cursor, tables: Collection[tuple[str, str]], by: str) -> Cursor:
+        """Return the drain cursor with requests for new snapshots of tables that changed without a statement."""
+        if not tables:
+            return cursor
+        lake, names = self.cursors.load(self.config.source, LAKE), [TableName(*one) for one in tables]
+        return self._quarantine.with_new_snapshots(cursor, lake, names, ResnapshotRequest(UNSEEN, _now(), by))
 
     def _with_snapshots_again(self, cursor: Cursor, by: str) -> Cursor:
         """Return the drain cursor with requests for new snapshots of tables that were being read when an epoch ended."""
@@ -257,11 +223,8 @@ class Pipeline:
         if facts.identity.is_same_server(lake.identity):
             note_complete(self.store, self.config.source, asked, facts.clock)
 
-    def _look(self) -> tuple[ServerFacts, list[tuple[str, str]], dict[int, str], DefinedTables, Cascades]:
-        """Return what a plan asks of the server.
-
-        It is the server's facts, its captured tables, the character set of each collation number, which tables were defined again,
-        and the foreign keys.
+    def _look(self) -> tuple[ServerFacts, dict[int, str], ServerDefinitions]:
+        """Return what a plan asks of the server: its facts, the character set of each collation number, and the captured tables.
 
         The tables are listed first: a table that is created later has all of its rows after the end of the binlog.
         """
@@ -272,14 +235,13 @@ class Pipeline:
             tables = [t for t in seen if self.config.tables.captures(*t)]
             for pattern in self.config.tables.unmatched(seen):
                 log.warning("%s: %s under tables.include names no table of the server", self.config.source, pattern)
-            check_tables(self.config, shape_of(self.config, self.credentials), reader, tables)
             found = [*versioned(self.config, reader.versioned())]
             facts = read_facts(connection, self.config.server)
             charsets = read_charsets(connection)
-            defined = self._defined(reader, facts, tables)
-            known = defined.last.cascades if defined.last is not None and not defined.last.cascades.logged else None
-            cascades = cascades_of(connection, facts, tables, known, defined.unchanged)
-            for one in cascade_findings(self.config, cascades):
+            refuse_collisions(self.config, tables)
+            check = partial(check_tables, self.config, shape_of(self.config, self.credentials), reader)
+            definitions = ServerDefinitions.read(connection, self.config, self.store, facts, tables, check)
+            for one in cascade_findings(self.config, definitions.cascades):
                 log.warning("%s: %s. %s", self.config.source, one.what, one.hint)
         finally:
             connection.close()
@@ -291,17 +253,7 @@ class Pipeline:
                 hint=" ".join(finding.hint for finding in errors),
                 source=self.config.source,
             )
-        return facts, tables, charsets, defined, cascades
-
-    def _defined(self, reader: InformationSchema, facts: ServerFacts, tables: list[tuple[str, str]]) -> DefinedTables:
-        """Return which captured tables were defined again; asked after the end of the binlog, and before the definitions."""
-        if facts.names_columns and logs_cascades(facts):
-            return DefinedTables(None, {}, facts.clock)
-        last = last_tables(self.store, self.config.source)
-        if last is not None and not last.identity.is_same_server(facts.identity):
-            last = None
-        databases = {database for database, _ in tables} | (last.cascades.databases() if last is not None else set())
-        return DefinedTables(last, reader.defined(databases), facts.clock)
+        return facts, charsets, definitions
 
     def _begin_lake(self, drain: Cursor) -> None:
         """Create the lake cursor; it begins with the first batch, or at the drain cursor."""
@@ -324,7 +276,7 @@ class Pipeline:
         )
         self.cursors.swap(None, lake)
 
-    def _enrolled(self, cursor: Cursor, facts: ServerFacts, tables: list[tuple[str, str]]) -> Cursor:
+    def _enrolled(self, cursor: Cursor, facts: ServerFacts, tables: Sequence[tuple[str, str]]) -> Cursor:
         """Add a snapshot for each captured table that has none yet."""
         if self.config.start != "snapshot":
             return cursor

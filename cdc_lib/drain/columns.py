@@ -35,14 +35,12 @@ def shape_of(config: SourceConfig, credentials: Credentials) -> Shape:
 
 
 def check_tables(config: SourceConfig, shape: Shape, reader: SchemaReader, tables: Iterable[tuple[str, str]]) -> None:
-    """Check that columns and masks fit the captured tables, and that no two tables collide in the lake.
+    """Check that columns and masks fit captured tables.
 
     Raises:
-        ConfigError: tables collide, or one does not fit and ``on_error`` is ``stop``; it names table and column.
+        ConfigError: one does not fit and ``on_error`` is ``stop``; it names table and column.
         TableUnreadable: the server refuses to read a table, and ``on_error`` is ``stop``.
     """
-    tables = list(tables)
-    refuse_collisions(config, tables)
     for database, table in tables:
         if not is_mapped(config, database, table):
             continue

@@ -73,6 +73,7 @@ class TablesObservation:
         defined: when each table was last defined, as the server says; by the text of its :class:`TableName`.
         compared: whether the definitions were compared with the schema history.
         cascades: the foreign keys of the captured tables and of those that they refer to.
+        checked: digest of the source file that the tables were found to fit.
     """
 
     source: str
@@ -80,6 +81,7 @@ class TablesObservation:
     defined: Mapping[str, datetime]
     compared: bool
     cascades: Cascades = field(default_factory=Cascades)
+    checked: str = ""
 
 
 @dataclass(frozen=True, slots=True)

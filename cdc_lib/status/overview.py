@@ -25,12 +25,12 @@ from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.waiting import is_waiting, unmerged
 from cdc_lib.mysql.clock import judge_clock
 from cdc_lib.mysql.connection import connect
-from cdc_lib.mysql.foreign_keys import cascades_of
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.preflight import judge
 from cdc_lib.mysql.replica_ids import judge_replica_id, registered_replicas
 from cdc_lib.mysql.server_facts import ServerFacts, facts_of, read_facts
 from cdc_lib.mysql.xa_recover import judge_prepared
+from cdc_lib.plan.definitions import ServerDefinitions
 from cdc_lib.plan.gaps import gap_of, lost_chunks, lost_cursor
 from cdc_lib.plan.start import address_of
 from cdc_lib.plan.windows import bytes_between
@@ -247,7 +247,7 @@ def findings_of(
         found = reader.tables()
         tables = [t for t in found if config.tables.captures(*t)]
         shaped = [*versioned(config, reader.versioned()), *left_to_tools(config, found)]
-        shaped += cascade_findings(config, cascades_of(connection, facts, tables))
+        shaped += cascade_findings(config, ServerDefinitions.read(connection, config, store, facts, tables).cascades)
         shaped += collisions(config, tables)
         shaped += shape_findings(config, shape_of(config, credentials), reader, tables)
         shaped += mode_findings(config, reader, tables, cut)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from cdc_lib.errors import ConfigError
 from cdc_lib.store import layout
 from cdc_lib.store.observations import last_tables
 from tests.harness.capture import SOURCE, Capture, row_metadata
@@ -78,3 +81,50 @@ def test_a_window_knows_a_foreign_key_that_the_plan_found(capture):
     capture.execute("DELETE FROM parent WHERE id = 7")
     (manifest,) = run(capture)
     assert f"{capture.database}.t5" in [one.table for one in manifest.quarantined]
+
+
+def test_doctor_asks_about_no_table_that_a_plan_has_looked_at(capture):
+    """It sends SHOW CREATE TABLE only for those that were defined again since."""
+    capture.execute("ALTER TABLE t3 ADD COLUMN q INT")
+    texts = statements_of(capture.server, capture.pipeline.preflight)
+    assert {text.rpartition(".")[2] for text in texts if text.startswith("SHOW CREATE TABLE")} == {"`t3`"}
+
+
+@pytest.fixture
+def shaped(any_server, database, tmp_path):
+    """A source with a rule about the columns of all tables."""
+    rules = [{"tables": f"{database}.*", "exclude": ["secret"]}]
+    shaped = Capture(any_server, database, tmp_path, start="latest", columns=rules)
+    for name in ("parent", *(f"t{number}" for number in range(TABLES))):
+        shaped.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT, secret INT)")
+    shaped.execute("DO SLEEP(1.1)")
+    run(shaped)
+    return shaped
+
+
+def planned(capture):
+    """Return the tables whose columns a plan reads."""
+    texts = statements_of(capture.server, lambda: capture.pipeline.plan(by="test"))
+    names = [f"t{number}" for number in range(TABLES)]
+    return {name for name in names if any(f"`{name}`" in text or f"'{name}'" in text for text in texts)}
+
+
+def test_the_rules_of_a_file_are_checked_once_for_each_definition(shaped):
+    """Those of another file are checked for all tables."""
+    assert planned(shaped) == set()
+    shaped.execute("ALTER TABLE t3 ADD COLUMN w INT")
+    assert planned(shaped) == {"t3"}
+    rules = ({"tables": f"{shaped.database}.*", "exclude": ["secret", "w"]},)
+    config = type(shaped.config).model_validate({**shaped.config.model_dump(), "columns": rules})
+    shaped.pipeline = replace(shaped.pipeline, config=config)
+    assert planned(shaped) == {f"t{number}" for number in range(TABLES)}
+
+
+def test_a_table_that_does_not_fit_is_refused_at_each_plan(shaped):
+    """It is not noted as checked."""
+    rules = ({"tables": f"{shaped.database}.t1", "exclude": ["id"]},)
+    config = type(shaped.config).model_validate({**shaped.config.model_dump(), "columns": rules})
+    shaped.pipeline = replace(shaped.pipeline, config=config)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="id"):
+            shaped.pipeline.plan(by="test")
