@@ -90,6 +90,25 @@ def of_tables(ones: Points, pairs: Points, triples: Points) -> Transcoder:
     return Transcoder(convert, (ones, pairs, triples, trails))
 
 
+_SECOND_LEADS = {"cp932": (0xED, 0xEE)}
+"""First bytes of pairs that servers do not write where another pair is the same character: NEC's selection of IBM's."""
+
+
+def distinct(made: Transcoder, charset: str) -> Transcoder:
+    """Return a transcoder in which no two sequences are one character: only that which servers write is text, or the first."""
+    ones, pairs, triples, trails = (table.copy() for table in made.tables)
+    second = _SECOND_LEADS.get(charset, ())
+    ordered = sorted(range(len(pairs)), key=lambda code: (code >> 8 in second, code))
+    seen = set(range(0x80))
+    for table, codes in ((ones, range(0x80, 0x100)), (pairs, ordered), (triples, range(len(triples)))):
+        for code in codes:
+            if (point := int(table[code])) in seen:
+                table[code] = NO_TEXT
+            elif point >= 0:
+                seen.add(point)
+    return Transcoder(convert, (ones, pairs, triples, trails))
+
+
 @njit(cache=True, nogil=True)
 def convert(b, pos, length, n, offsets, data, valid, at, replace, ones, pairs, triples, trails):
     """Write cells through the tables; a well-formed sequence without a character is replaced as one."""

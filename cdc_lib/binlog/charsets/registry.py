@@ -17,15 +17,16 @@ READABLE = _UNICODE.keys() | single.NAMES | double.NAMES | japanese.NAMES | {"gb
 
 
 @cache
-def transcoder(charset: str) -> Transcoder:
-    """Return the transcoder of a set among :data:`READABLE`."""
+def transcoder(charset: str, *, in_key: bool = False) -> Transcoder:
+    """Return the transcoder of a set among :data:`READABLE`; ``in_key`` takes no two texts of the set for one."""
     if charset in _UNICODE:
         return _UNICODE[charset]
     if charset in single.NAMES:
-        return single.transcoder(charset)
-    if charset in double.NAMES:
-        return double.transcoder(charset)
-    return gb18030.transcoder() if charset == "gb18030" else japanese.transcoder(charset)
+        return single.transcoder(charset, in_key=in_key)
+    if charset == "gb18030":
+        return gb18030.transcoder()
+    made = double.transcoder(charset) if charset in double.NAMES else japanese.transcoder(charset)
+    return double.distinct(made, charset) if in_key else made
 
 
 def decoded(texts: tuple[bytes, ...], charset: str, *, replace: bool = False) -> tuple[str, ...]:

@@ -79,10 +79,15 @@ def characters(charset: str) -> list[str]:
     return found
 
 
-def _table(charset: str) -> npt.NDArray[np.uint8]:
+def _distinct(found: list[str]) -> list[str]:
+    """Return characters without those that an earlier byte is."""
+    return [one if one not in found[:byte] else "" for byte, one in enumerate(found)]
+
+
+def _table(found: list[str]) -> npt.NDArray[np.uint8]:
     """Return for each byte the length of its character in UTF-8 and up to three bytes, shape (256, 4)."""
     table = np.zeros((256, 4), np.uint8)
-    for byte, character in enumerate(characters(charset)):
+    for byte, character in enumerate(found):
         encoded = character.encode()
         table[byte, 0] = len(encoded)
         table[byte, 1 : 1 + len(encoded)] = list(encoded)
@@ -117,8 +122,9 @@ def translate(b, pos, length, n, offsets, data, valid, at, replace, table, plain
     return -1
 
 
-def transcoder(charset: str) -> Transcoder:
-    """Return the transcoder of one of :data:`NAMES`."""
-    table = _table(charset)
+def transcoder(charset: str, *, in_key: bool = False) -> Transcoder:
+    """Return the transcoder of one of :data:`NAMES`; ``in_key`` takes no two bytes for one character."""
+    found = characters(charset)
+    table = _table(_distinct(found) if in_key else found)
     plain = 0 if charset == "swe7" else 128
     return Transcoder(translate, (table, plain), growth=max(3, int(table[:, 0].max())))

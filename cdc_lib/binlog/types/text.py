@@ -18,7 +18,7 @@ from cdc_lib.model.value_policy import ValuePolicy
 _HINT = "Correct the row and take a new snapshot (cdc snapshot), or set invalid_text: replace in the source file."
 _KEY_HINT = (
     "Correct the row and take a new snapshot (cdc snapshot), or exclude the table. With invalid_text: replace two keys could "
-    "become one, so it does not apply to keys."
+    "become one, so it does not apply to keys. Of a character with two codes in its character set, keys have one."
 )
 
 
@@ -61,7 +61,7 @@ class TextCodec:
         self.arrow_type = pa.string()
         self._column = TextBuilder(self.arrow_type)
         self._charset = charset
-        self._transcoder = transcoder(charset)
+        self._transcoder = transcoder(charset, in_key=values.in_key)
         self._values = values
         self._growth = 3 if values.replaces else self._transcoder.growth
 

@@ -218,3 +218,30 @@ def test_a_member_that_was_declared_twice_is_refused_in_a_key(capture):
     lax(capture, "INSERT INTO t VALUES (3)")
     with pytest.raises(UnsupportedValue, match="column k: a value of ENUM or SET that looks like another"):
         drain_round(capture)
+
+
+@pytest.mark.parametrize("images", [False, True], ids=["snapshot", "window"])
+@pytest.mark.parametrize(
+    ("charset", "codes"),
+    [("cp932", ("81BE", "879C")), ("cp932", ("FBFC", "EEE0")), ("eucjpms", ("ADEA", "8FF4AB")), ("armscii8", ("28", "A5"))],
+)  # fmt: skip
+def test_a_second_code_of_a_character_is_refused_in_a_key(capture, images, charset, codes):
+    """Both are distinct keys of the source; outside of a key both are the character."""
+    one = f"VARCHAR(9) CHARACTER SET {charset} COLLATE {charset}_bin"
+    first, second = codes
+    capture.execute(f"CREATE TABLE t (k {one} PRIMARY KEY, v {one})")
+    if images:
+        drain_round(capture)
+    capture.execute(f"INSERT INTO t VALUES (X'{first}', X'{second}')")
+    if images:
+        rows = [row for each in capture.tables(last_window(capture), "t") for row in each.to_pylist()]
+    else:
+        drain_round(capture)
+        rows = snapshot_rows(capture, "t")
+    assert [(row["k"], row["v"]) for row in rows] == [tuple(capture.execute("SELECT k, v FROM t")[0])]
+    assert rows[0]["k"] == rows[0]["v"]
+    capture.execute(f"INSERT INTO t VALUES (X'{second}', '')")
+    if not images:
+        capture.pipeline.resnapshot([f"{capture.database}.t"], by="test", why="a test")
+    with pytest.raises(UnsupportedValue, match=f"column k: bytes that are not valid in the character set {charset}"):
+        drain_round(capture)
