@@ -180,7 +180,7 @@ class Pipeline:
         planned = self._with_snapshots_again(self._with_unseen(cursor, unseen, by), by)
         if planned.tables_to_resnapshot:
             requests = SnapshotRequests(self.config, self.credentials, self.store)
-            planned = requests.with_snapshots(planned, planned.tables_to_resnapshot, at=_now(), by=by)
+            planned = requests.with_snapshots(planned, planned.tables_to_resnapshot, at=_now(), by=by, planned=True)
         planned = KeyDates(self.config, self.credentials).looked_at(self._enrolled(planned, facts, definitions.tables))
         planned = self._divider.divided(planned)
         if planned != cursor:

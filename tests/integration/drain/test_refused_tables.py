@@ -76,3 +76,17 @@ def test_a_masked_column_that_is_renamed_quarantines_its_table_alone(any_server,
     rounds(capture, 2)
     assert before < cursor(capture).position
     assert set(quarantined(capture)) == {"v"}
+
+
+def test_a_refused_table_that_gets_another_name_is_quarantined_alone(any_server, database, tmp_path):
+    """The plan starts a snapshot under the new name, which the source file cannot be followed on either."""
+    capture = Capture(any_server, database, tmp_path, on_error="quarantine")
+    capture.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+    capture.execute("CREATE TABLE v (id INT PRIMARY KEY, `_op` VARCHAR(9))")
+    rounds(capture)
+    capture.execute("RENAME TABLE v TO w")
+    capture.execute("INSERT INTO other VALUES (2)")
+    before = cursor(capture).position
+    rounds(capture, 2)
+    assert before < cursor(capture).position
+    assert quarantined(capture)["w"] == "column _op has a name that is reserved in the lake"
