@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=200, help="minimum number of killed steps (200)")
     parser.add_argument("--minutes", type=float, default=0, help="minimum duration (0)")
     parser.add_argument("--all", action="store_true", help="all scenarios, for every seed")
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 20), help="random when not given")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 24), help="random when not given")
     parser.add_argument("--server", choices=("mysql", "mariadb"), default="mysql")
     parser.add_argument("--store", choices=("local", "s3"), default="local")
     options = parser.parse_args(arguments)

@@ -26,6 +26,7 @@ from cdc_lib.store.objects.open import open_store
 from tests.chaos.backfills import any_backfill, to_text
 from tests.chaos.binlogs import Binlogs
 from tests.chaos.failovers import Failovers
+from tests.chaos.foreign_properties import ForeignProperties
 from tests.chaos.foreign_writers import ForeignWriters
 from tests.chaos.fork_server import ForkServer
 from tests.chaos.kill_points import KILL_POINTS, Killed
@@ -110,6 +111,7 @@ class Chaos:
         self.lake = LakeSide(pipeline, self._stack, self.events)
         rewinds, say = self.scenarios.rewinds, self.say
         self.foreign = ForeignWriters(pipeline, self.lake, random, say)
+        self.properties = ForeignProperties(self.lake, self.foreign, random, say)
         self.settler = Settler(
             pipeline, self.lake, self.laws, self.workload, self.failovers, random, self.folder, rewinds, say,
             self.foreign,
@@ -209,6 +211,7 @@ class Chaos:
             (scenarios.backfills, {self._backfill: 4}),
             (scenarios.backfills or scenarios.upkeep, {self._merge_with_another_writer: 1}),
             (scenarios.foreign, {self._foreign: 1, self._lose_a_batch: 1.5}),
+            (scenarios.properties, {self.properties.set_a_property: 1.5}),
             (scenarios.torn and has_standby, {self._tear_a_file: 0.5}),
             (scenarios.rotations and has_standby, {self._rotate_in_a_statement: 0.5}),
             # A new action needs a step in step.py, its kill points, and a weight here.

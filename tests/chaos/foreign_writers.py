@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from random import Random
 
 from cdc_lib.backfill.refill import BatchRefill
-from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.lake_table import MARKER_PROPERTY
 from cdc_lib.model.manifest import Manifest
@@ -16,7 +15,6 @@ from cdc_lib.pipeline import Pipeline
 from cdc_lib.plan.gaps import gap_of
 from cdc_lib.store import documents, layout
 from cdc_lib.store.windows import stored_windows
-from spark_jobs.sql import full_name
 from tests.chaos.lake_side import LakeSide
 from tests.chaos.shapes import MODES
 from tests.chaos.steps import Broken
@@ -49,25 +47,27 @@ class ForeignWriters:
 
     def change_a_table(self) -> None:
         """Add, delete or rewrite rows of a lake table, roll it back or drop it."""
-        drain = self.pipeline.cursors.load(self.pipeline.config.source, DRAIN)
-        quarantined = {entry.table for entry in drain.quarantine if entry.is_open} if drain else set()
-        known = [
-            t for t in self.lake.tables() if t.partition(".")[2] not in MODES and t not in quarantined | self.changed
-        ]
-        if not known:
-            return
-        table = self.random.choice(known)
-        name = full_name(lake_merges(self.pipeline.config, [table])[0].name)
-        spark = self.lake.spark()
-        if not spark.catalog.tableExists(name):
+        table = self.choose([table for table in self.unchanged() if table.partition(".")[2] not in MODES])
+        if not table:
             return
         actions = (self._compact, self._delete, self._double, self._roll_back, self._drop)
         action = self.random.choice(actions)
         self.say(f"a foreign writer at {table}: {action.__name__}")
-        action(name)
+        action(self.lake.name(table))
         self.lake.events[f"foreign writers: {action.__name__}"] += 1
         if action != self._compact:
             self.changed.add(table)
+
+    def unchanged(self) -> list[str]:
+        """Return the tables that the lake has and nobody changed, and that are not quarantined."""
+        drain = self.pipeline.cursors.load(self.pipeline.config.source, DRAIN)
+        quarantined = {entry.table for entry in drain.quarantine if entry.is_open} if drain else set()
+        return [table for table in self.lake.tables() if table not in quarantined | self.changed]
+
+    def choose(self, tables: Sequence[str]) -> str:
+        """Return one of the tables; empty if there is none, or its lake table was dropped with it."""
+        table = self.random.choice(tables) if tables else ""
+        return table if table and self.lake.spark().catalog.tableExists(self.lake.name(table)) else ""
 
     def lose_a_batch(self, since: int) -> None:
         """Delete a manifest or a file that the lake needs, and refill it.

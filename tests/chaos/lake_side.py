@@ -13,6 +13,7 @@ from cdc_lib.lake.routing import lake_merges
 from cdc_lib.merge.load import load_plan
 from cdc_lib.model.backfill import BackfillRequest
 from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.lake_upkeep import Maintained
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.verify import Report
@@ -67,11 +68,15 @@ class LakeSide:
         cut = last_cut(self.pipeline.store, self.pipeline.config.source)
         return sorted({one.table for one in cut.tables}) if cut is not None else []
 
-    def maintain(self, tables: Sequence[str]) -> None:
+    def name(self, table: str) -> str:
+        """Return the full name of a source table's lake table, for SQL."""
+        return full_name(lake_merges(self.pipeline.config, [table])[0].name)
+
+    def maintain(self, tables: Sequence[str]) -> list[Maintained]:
         """Maintain the lake tables of some source tables."""
         config, store = self.pipeline.config, self.pipeline.store
         names = lake_tables(config, last_cut(store, config.source), tables)
-        maintain(self.spark(), config, store, names, lambda _: None)
+        return maintain(self.spark(), config, store, names, lambda _: None)
 
     def backfill(self, request: BackfillRequest) -> None:
         """Merge archived batches again; rows of a copy must equal the table's rows of the same changes.
@@ -114,8 +119,7 @@ class LakeSide:
         """
         with ReadLake.open(self.pipeline.config, store=self.pipeline.store) as lake:
             for table in tables:
-                name = full_name(lake_merges(self.pipeline.config, [table])[0].name)
-                rows = collected(self.spark().sql(f"SELECT * FROM {name}"))
+                rows = collected(self.spark().sql(f"SELECT * FROM {self.name(table)}"))
                 has_key = table.partition(".")[2] not in keyless
                 assert_table_reads_as_spark(lake.table(table), rows, has_key, GETS)
                 self.events["rows read by key"] += len(rows) if has_key else 0

@@ -26,6 +26,7 @@ class Scenarios:
         torn: closed binlog files are truncated, and restored.
         rotations: the commits of long statements rotate binlog files.
         clocks: the servers' clocks are minutes apart.
+        properties: foreign writers give lake tables properties.
     """
 
     prepared: bool
@@ -43,10 +44,11 @@ class Scenarios:
     torn: bool
     rotations: bool
     clocks: bool
+    properties: bool
 
     @classmethod
     def of(cls, seed: int) -> Self:
-        """Return the scenarios of a seed: each of its last fifteen bits turns one off, so that 0 has all."""
+        """Return the scenarios of a seed: each of its last bits turns one off, so that 0 has all."""
         return cls(*(not seed >> bit & 1 for bit in range(len(fields(cls)))))
 
     @classmethod
