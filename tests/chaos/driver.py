@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from cdc_lib.backfill.archive import period_of
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.errors import BatchesMissing, ForeignChange, MergeConflict, MergeError, ReselectError
+from cdc_lib.errors import BatchesMissing, CorruptBatch, ForeignChange, MergeConflict, MergeError, ReselectError
 from cdc_lib.merge.planner import plan_of
 from cdc_lib.model.backfill import BackfillRequest
 from cdc_lib.model.cursor import DRAIN, LAKE
@@ -32,6 +32,7 @@ from tests.chaos.fork_server import ForkServer
 from tests.chaos.kill_points import KILL_POINTS, Killed
 from tests.chaos.lake_side import LakeSide
 from tests.chaos.laws import Laws
+from tests.chaos.lost_lake_files import LostLakeFiles
 from tests.chaos.scenarios import Scenarios
 from tests.chaos.settle_and_compare import Settler
 from tests.chaos.site import Site
@@ -41,7 +42,7 @@ from tests.chaos.workload import ChaosWorkload
 KILLS_BETWEEN_COMPARISONS = 25
 COLLECTED = frozenset({"BatchesMissing"})
 """The error of a backfill whose batches were collected."""
-GAVE_UP = frozenset({"MergeError", "IncompatibleSchema", "ForeignChange"})
+GAVE_UP = frozenset({"MergeError", "IncompatibleSchema", "ForeignChange", "CorruptBatch"})
 INCOMPLETE = "the binlog does not contain all columns of some rows"
 """In the error of a backfill, for rows with partial images that the merge re-selected from the source."""
 FORMER_KEY = "A snapshot replaced the rows of the former key. Begin with it: "
@@ -112,9 +113,10 @@ class Chaos:
         rewinds, say = self.scenarios.rewinds, self.say
         self.foreign = ForeignWriters(pipeline, self.lake, random, say)
         self.properties = ForeignProperties(self.lake, self.foreign, random, say)
+        self.lost = LostLakeFiles(self.foreign, random, say)
         self.settler = Settler(
             pipeline, self.lake, self.laws, self.workload, self.failovers, random, self.folder, rewinds, say,
-            self.foreign,
+            self.foreign, self.lost,
         )  # fmt: skip
         return self
 
@@ -212,6 +214,7 @@ class Chaos:
             (scenarios.backfills or scenarios.upkeep, {self._merge_with_another_writer: 1}),
             (scenarios.foreign, {self._foreign: 1, self._lose_a_batch: 1.5}),
             (scenarios.properties, {self.properties.set_a_property: 1.5}),
+            (scenarios.lost, {self.lost.lose_lake_files: 1}),
             (scenarios.torn and has_standby, {self._tear_a_file: 0.5}),
             (scenarios.rotations and has_standby, {self._rotate_in_a_statement: 0.5}),
             # A new action needs a step in step.py, its kill points, and a weight here.
@@ -279,7 +282,7 @@ class Chaos:
         except ReselectError:
             if not self.failovers.pending:
                 raise
-        except MergeError as error:
+        except (MergeError, CorruptBatch) as error:
             if not self.settler.resnapshotted(str(error)):
                 raise
 
@@ -287,7 +290,8 @@ class Chaos:
         """A merge task that is cleared late; a plan whose batches were collected cannot be merged again."""
         plans = [plan for plan in self.lake.plans if self._is_stored(plan)]
         if plans:
-            with suppress(MergeConflict, ForeignChange):  # it was planned again
+            lost = (CorruptBatch,) if self.foreign.changed else ()
+            with suppress(MergeConflict, ForeignChange, *lost):  # it was planned again
                 self.lake.merge(self.random.choice(plans))
 
     def _is_stored(self, plan: MergePlan) -> bool:
@@ -399,7 +403,7 @@ class Chaos:
 
     def _merge_with_another_writer(self) -> None:
         """Merge while a backfill or the maintenance writes the same tables."""
-        plan, known = self._lake_plan(), self.lake.tables()
+        plan, known = self._lake_plan(), sorted(set(self.lake.tables()) - self.foreign.changed)
         if plan is None or not known:
             return
         self.lake.plans.append(plan)

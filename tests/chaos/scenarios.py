@@ -27,6 +27,7 @@ class Scenarios:
         rotations: the commits of long statements rotate binlog files.
         clocks: the servers' clocks are minutes apart.
         properties: foreign writers give lake tables properties.
+        lost: files of lake tables are lost.
     """
 
     prepared: bool
@@ -45,6 +46,7 @@ class Scenarios:
     rotations: bool
     clocks: bool
     properties: bool
+    lost: bool
 
     @classmethod
     def of(cls, seed: int) -> Self:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from cdc_lib.errors import MergeError
+from cdc_lib.errors import CorruptBatch, MergeError
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.pipeline import Pipeline
 from demo.shop.compare import open_lake
@@ -17,6 +17,7 @@ from tests.chaos.foreign_writers import ASKS_FOR_A_SNAPSHOT, ForeignWriters
 from tests.chaos.judge import compare_all
 from tests.chaos.lake_side import LakeSide
 from tests.chaos.laws import Laws
+from tests.chaos.lost_lake_files import LostLakeFiles
 from tests.chaos.steps import Broken
 from tests.chaos.workload import ChaosWorkload
 
@@ -30,8 +31,11 @@ SNAPSHOT_HELPS = (
 )
 """In errors of merges whose tables need a new snapshot."""
 
-DOES_NOT_ADD_UP = "the number of rows of the lake table does not add up"
-"""In errors of merges into tables whose rows a foreign writer doubled; at any other table it is a fault."""
+DAMAGED = (
+    "the number of rows of the lake table does not add up",
+    "let a new snapshot make the table again: cdc snapshot",
+)
+"""In errors of merges into tables whose rows a foreign writer doubled, or whose files are lost; at any other table it is a fault."""
 
 
 @dataclass
@@ -49,6 +53,7 @@ class Settler:
         repeated: whether a server's binlog may have been read more than once.
         say: takes a line with the counts of each comparison.
         foreign: the foreign writers of the run.
+        lost: the lost files of lake tables.
     """
 
     pipeline: Pipeline
@@ -61,6 +66,7 @@ class Settler:
     repeated: bool
     say: Callable[[str], None]
     foreign: ForeignWriters
+    lost: LostLakeFiles
     _again: int = 0
 
     def compare(self) -> None:
@@ -94,6 +100,12 @@ class Settler:
         if not foreign.changed and foreign.dropped.isdisjoint(self.workload.tables()):
             return
         self.round()
+        if self.lost.unsaid():  # nothing was merged since
+            self.workload.work()
+            self.workload.repair()
+            self.round()
+            if unsaid := self.lost.unsaid():
+                raise Broken(f"files of the lake tables of {', '.join(unsaid)} are lost, and no finding says so")
         quarantined = {entry.table for entry in self._drain.quarantined_tables}
         tables = [table for table in foreign.tables_to_resnapshot(self.workload.tables()) if table not in quarantined]
         if tables:
@@ -107,7 +119,7 @@ class Settler:
             self.lake.plans.append(plan)
             try:
                 self.lake.merge(plan)
-            except MergeError as error:
+            except (MergeError, CorruptBatch) as error:
                 if not self.resnapshotted(str(error)):
                     raise
                 break  # the next round takes the snapshot
@@ -144,8 +156,8 @@ class Settler:
                 self.pipeline.rollback(by="settle", why="the source dropped the table")
             return True
         tables = sorted(existing.intersection(named))
-        doubled = DOES_NOT_ADD_UP in message and self.foreign.changed.issuperset(tables)
-        if not tables or not (doubled or any(text in message for text in SNAPSHOT_HELPS)):
+        damaged = any(text in message for text in DAMAGED) and self.foreign.changed.issuperset(tables)
+        if not tables or not (damaged or any(text in message for text in SNAPSHOT_HELPS)):
             return False
         self.lake.events["merge: tables that ask for a snapshot"] += 1
         if self.failovers.pending:
