@@ -22,6 +22,7 @@ from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.window import DrainUnit
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.objects.open import open_store
 from tests.chaos.backfills import any_backfill, to_text
 from tests.chaos.binlogs import Binlogs
@@ -37,6 +38,7 @@ from tests.chaos.scenarios import Scenarios
 from tests.chaos.settle_and_compare import Settler
 from tests.chaos.site import Site
 from tests.chaos.steps import CHANCE_OF_A_KILL, Broken, Steps
+from tests.chaos.stopped_holders import StoppedHolders
 from tests.chaos.workload import ChaosWorkload
 
 KILLS_BETWEEN_COMPARISONS = 25
@@ -118,6 +120,7 @@ class Chaos:
             pipeline, self.lake, self.laws, self.workload, self.failovers, random, self.folder, rewinds, say,
             self.foreign, self.lost,
         )  # fmt: skip
+        self.stopped = StoppedHolders(self.steps, self._units, random, say)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -215,6 +218,7 @@ class Chaos:
             (scenarios.foreign, {self._foreign: 1, self._lose_a_batch: 1.5}),
             (scenarios.properties, {self.properties.set_a_property: 1.5}),
             (scenarios.lost, {self.lost.lose_lake_files: 1}),
+            (scenarios.stopped and isinstance(self.store, LocalStore), {self._stop_a_lock_holder: 1}),
             (scenarios.torn and has_standby, {self._tear_a_file: 0.5}),
             (scenarios.rotations and has_standby, {self._rotate_in_a_statement: 0.5}),
             # A new action needs a step in step.py, its kill points, and a weight here.
@@ -436,6 +440,14 @@ class Chaos:
         units = self._units()
         if units:
             self.steps.drain_with(self.random.choice(units), "gc", self._elsewhere())
+
+    def _stop_a_lock_holder(self) -> None:
+        if self.failovers.pending:
+            return
+        if not self._units():
+            self.workload.work()
+            self._plan()
+        self.stopped.stop_a_lock_holder()
 
     def _tear_a_file(self) -> None:
         """Not while the standby lags: it would skip the missing events."""

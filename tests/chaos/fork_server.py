@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -49,12 +50,25 @@ class ForkServer:
 
     def run(self, *jobs: Job) -> list[Outcome]:
         """Run jobs at the same time."""
+        self.begin(*jobs)
+        return self.finish(*jobs)
+
+    def begin(self, *jobs: Job) -> None:
+        """Start jobs; one after a job that stops begins when that has stopped, or ended."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         for job in jobs:
             Path(job.folder).mkdir(parents=True)
         self._process.stdin.write(json.dumps([job.to_json() for job in jobs]) + "\n")
         self._process.stdin.flush()
+
+    def have_ended(self) -> bool:
+        """Whether all jobs that were started have ended."""
+        assert self._process.stdout is not None
+        return bool(select.select([self._process.stdout], [], [], 0)[0])
+
+    def finish(self, *jobs: Job) -> list[Outcome]:
+        """Return how jobs ended that were started."""
+        assert self._process.stdout is not None
         statuses = json.loads(self._process.stdout.readline())
         return [_outcome(job, status) for job, status in zip(jobs, statuses, strict=True)]
 
@@ -102,6 +116,8 @@ def _leads(pid: int) -> bool:
 def _fork(job: Job, run) -> int:
     pid = os.fork()
     if pid:
+        if job.stops:
+            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         return pid
     os.setsid()
     output = os.open(job.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -35,6 +35,8 @@ class Job:
         patience: seconds to wait for prepared transactions.
         timeout: seconds after which it counts as hanging.
         one_chunk: whether a drain reads one chunk of a snapshot, and leaves the others to later runs.
+        stops: whether the process stops when it holds the lock of a manifest; the next job begins then.
+        lock_patience: seconds to wait for another writer of a store in a folder.
     """
 
     step: str
@@ -54,6 +56,8 @@ class Job:
     patience: float = 0.5
     timeout: float = 150.0
     one_chunk: bool = False
+    stops: bool = False
+    lock_patience: float = 60.0
 
     def to_json(self) -> str:
         """Return it as one line."""

@@ -28,6 +28,7 @@ class Scenarios:
         clocks: the servers' clocks are minutes apart.
         properties: foreign writers give lake tables properties.
         lost: files of lake tables are lost.
+        stopped: drains are stopped while they hold a lock of a store in a folder.
     """
 
     prepared: bool
@@ -47,6 +48,7 @@ class Scenarios:
     clocks: bool
     properties: bool
     lost: bool
+    stopped: bool
 
     @classmethod
     def of(cls, seed: int) -> Self:

@@ -14,10 +14,12 @@ from cdc_lib.config.start import StartAt
 from cdc_lib.errors import CdcError
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.ports import ObjectStore
 from cdc_lib.retention.garbage_collector import carry_out, plan_collection
 from cdc_lib.store import documents
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cut
+from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.objects.open import open_store
 from spark_jobs.backfill import backfill
 from spark_jobs.maintain import lake_tables, maintain
@@ -29,6 +31,7 @@ from tests.chaos.job import Job
 from tests.chaos.labelled_merge import label_commits
 from tests.chaos.labelled_store import LabelledStore
 from tests.chaos.points import Points
+from tests.chaos.stopping import stop_with_the_lock
 
 FAILED, BROKEN = 3, 4
 """Exit statuses: a ``CdcError``, which is written to the result file; any other error."""
@@ -59,7 +62,7 @@ def run(job: Job) -> int:
 
 def _do(job: Job, points: Points) -> None:
     config = SourceConfig.model_validate_json(job.config)
-    store = LabelledStore(open_store(config.store), points, job.step, jumps=bool(job.clock))
+    store = LabelledStore(_opened(job, config, points), points, job.step, jumps=bool(job.clock))
     pipeline = Pipeline(config, Credentials(job.user, job.password), store, ObjectCursorStore(store))
     match job.step:
         case "plan":
@@ -89,6 +92,15 @@ def _do(job: Job, points: Points) -> None:
             carry_out(store, plan_collection(store, pipeline.cursors, config.source, timedelta(), now))
         case _:
             raise AssertionError(job.step)
+
+
+def _opened(job: Job, config: SourceConfig, points: Points) -> ObjectStore:
+    store = open_store(config.store)
+    if isinstance(store, LocalStore):
+        store._patience = job.lock_patience
+        if job.stops:
+            stop_with_the_lock(store, points)
+    return store
 
 
 def _in_spark(job: Job, pipeline: Pipeline) -> None:

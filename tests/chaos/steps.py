@@ -102,6 +102,11 @@ class Steps:
             self._judge(step, outcome, allowed)
         return outcome
 
+    def drains_of(self, unit: DrainUnit, *, stops: bool = False, lock_patience: float = 60) -> Job:
+        """Return a drain that is not killed, for the fork server."""
+        job = self._job("drain", unit=documents.to_plain(unit))
+        return replace(job, stops=stops, lock_patience=lock_patience)
+
     def drain_with(self, unit: DrainUnit, other: str, allowed: Collection[str] = ()) -> None:
         """Drain while another step runs: the same drain, or a collection."""
         plain = documents.to_plain(unit)
