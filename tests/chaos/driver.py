@@ -40,6 +40,8 @@ from tests.chaos.site import Site
 from tests.chaos.steps import CHANCE_OF_A_KILL, Broken, Steps
 from tests.chaos.stopped_holders import StoppedHolders
 from tests.chaos.workload import ChaosWorkload
+from tests.chaos.wrong_workers import WrongWorkers
+from tests.harness.servers.skew import can_be_wrong
 
 KILLS_BETWEEN_COMPARISONS = 25
 COLLECTED = frozenset({"BatchesMissing"})
@@ -121,6 +123,7 @@ class Chaos:
             self.foreign, self.lost,
         )  # fmt: skip
         self.stopped = StoppedHolders(self.steps, self._units, random, say)
+        self.wrong_workers = WrongWorkers(pipeline, self._lake_plan, self.folder, random, say)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -219,6 +222,7 @@ class Chaos:
             (scenarios.properties, {self.properties.set_a_property: 1.5}),
             (scenarios.lost, {self.lost.lose_lake_files: 1}),
             (scenarios.stopped and isinstance(self.store, LocalStore), {self._stop_a_lock_holder: 1}),
+            (scenarios.ahead and can_be_wrong(), {self._merge_with_a_clock_ahead: 0.5}),
             (scenarios.torn and has_standby, {self._tear_a_file: 0.5}),
             (scenarios.rotations and has_standby, {self._rotate_in_a_statement: 0.5}),
             # A new action needs a step in step.py, its kill points, and a weight here.
@@ -448,6 +452,11 @@ class Chaos:
             self.workload.work()
             self._plan()
         self.stopped.stop_a_lock_holder()
+
+    def _merge_with_a_clock_ahead(self) -> None:
+        if self._lake_plan() is None:
+            self._plan_merge()
+        self.wrong_workers.merge_with_a_clock_ahead()
 
     def _tear_a_file(self) -> None:
         """Not while the standby lags: it would skip the missing events."""

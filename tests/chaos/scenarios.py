@@ -29,6 +29,7 @@ class Scenarios:
         properties: foreign writers give lake tables properties.
         lost: files of lake tables are lost.
         stopped: drains are stopped while they hold a lock of a store in a folder.
+        ahead: clocks of workers that merge are minutes ahead.
     """
 
     prepared: bool
@@ -49,6 +50,7 @@ class Scenarios:
     properties: bool
     lost: bool
     stopped: bool
+    ahead: bool
 
     @classmethod
     def of(cls, seed: int) -> Self:
