@@ -35,6 +35,7 @@ from tests.chaos.lake_side import LakeSide
 from tests.chaos.laws import Laws
 from tests.chaos.lost_lake_files import LostLakeFiles
 from tests.chaos.scenarios import Scenarios
+from tests.chaos.second_catalog import SecondCatalogs
 from tests.chaos.settle_and_compare import Settler
 from tests.chaos.site import Site
 from tests.chaos.steps import CHANCE_OF_A_KILL, Broken, Steps
@@ -124,6 +125,7 @@ class Chaos:
         )  # fmt: skip
         self.stopped = StoppedHolders(self.steps, self._units, random, say)
         self.wrong_workers = WrongWorkers(pipeline, self._lake_plan, self.folder, random, say)
+        self.copies = SecondCatalogs(self.lake, self.foreign, self.workload, self.folder, random, say)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -223,6 +225,7 @@ class Chaos:
             (scenarios.lost, {self.lost.lose_lake_files: 1}),
             (scenarios.stopped and isinstance(self.store, LocalStore), {self._stop_a_lock_holder: 1}),
             (scenarios.ahead and can_be_wrong(), {self._merge_with_a_clock_ahead: 0.5}),
+            (scenarios.copies, {self.copies.copy_the_source: 0.3}),
             (scenarios.torn and has_standby, {self._tear_a_file: 0.5}),
             (scenarios.rotations and has_standby, {self._rotate_in_a_statement: 0.5}),
             # A new action needs a step in step.py, its kill points, and a weight here.

@@ -30,6 +30,7 @@ class Scenarios:
         lost: files of lake tables are lost.
         stopped: drains are stopped while they hold a lock of a store in a folder.
         ahead: clocks of workers that merge are minutes ahead.
+        copies: copies of the source have other catalogs over the same warehouse.
     """
 
     prepared: bool
@@ -51,6 +52,7 @@ class Scenarios:
     lost: bool
     stopped: bool
     ahead: bool
+    copies: bool
 
     @classmethod
     def of(cls, seed: int) -> Self:
