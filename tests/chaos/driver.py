@@ -34,6 +34,7 @@ from tests.chaos.kill_points import KILL_POINTS, Killed
 from tests.chaos.lake_side import LakeSide
 from tests.chaos.laws import Laws
 from tests.chaos.lost_lake_files import LostLakeFiles
+from tests.chaos.reverted_server import RevertedServer
 from tests.chaos.scenarios import Scenarios
 from tests.chaos.second_catalog import SecondCatalogs
 from tests.chaos.settle_and_compare import Settler
@@ -126,6 +127,9 @@ class Chaos:
         self.stopped = StoppedHolders(self.steps, self._units, random, say)
         self.wrong_workers = WrongWorkers(pipeline, self._lake_plan, self.folder, random, say)
         self.copies = SecondCatalogs(self.lake, self.foreign, self.workload, self.folder, random, say)
+        self.reverted = RevertedServer(
+            site, self.steps, self.workload, self.failovers, self.settler.drain, self.folder, say
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -226,6 +230,7 @@ class Chaos:
             (scenarios.stopped and isinstance(self.store, LocalStore), {self._stop_a_lock_holder: 1}),
             (scenarios.ahead and can_be_wrong(), {self._merge_with_a_clock_ahead: 0.5}),
             (scenarios.copies, {self.copies.copy_the_source: 0.3}),
+            (scenarios.reverts, {self.reverted.put_the_server_back: 0.4}),
             (scenarios.torn and has_standby, {self._tear_a_file: 0.5}),
             (scenarios.rotations and has_standby, {self._rotate_in_a_statement: 0.5}),
             # A new action needs a step in step.py, its kill points, and a weight here.
@@ -335,7 +340,8 @@ class Chaos:
 
     def _undo(self) -> None:
         """Undo a rewind, perhaps too late."""
-        if self.failovers.pending:
+        drain = self.cursors.load(self.config.source, DRAIN)
+        if self.failovers.pending or (drain is not None and drain.epoch == self.failovers.reverted):
             return
         self.steps.one("rewind", allowed={"ConfigError"})
 

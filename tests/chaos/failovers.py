@@ -30,6 +30,7 @@ class Failovers:
         lagging: whether the standby's replication is stopped.
         repeated: whether a failover came while a server was read again after a rewind: changes of tables without a key
             may then be in the lake twice, because they have other positions on the next server.
+        reverted: the first epoch after the last machine snapshot that a server was put back to; 0 for none.
     """
 
     site: Site
@@ -40,6 +41,7 @@ class Failovers:
     say: Callable[[str], None]
     lagging: bool = False
     repeated: bool = False
+    reverted: int = 0
 
     @property
     def pending(self) -> bool:
@@ -48,10 +50,10 @@ class Failovers:
         return cursor is not None and str(cursor.identity.server_id) != self.site.primary.variable("server_id")
 
     def first_epoch_here(self) -> int:
-        """Return the first epoch of the drain cursor's server."""
+        """Return the first epoch of the drain cursor's server, as far as it has what was read."""
         cursor = self.drain()
         changes = cursor.epoch_changes if cursor else ()
-        return max((change.epoch for change in changes if change.kind == "failover"), default=1)
+        return max(1, self.reverted, *(change.epoch for change in changes if change.kind == "failover"))
 
     def hand_over(self) -> None:
         """A planned failover."""

@@ -31,6 +31,7 @@ class Scenarios:
         stopped: drains are stopped while they hold a lock of a store in a folder.
         ahead: clocks of workers that merge are minutes ahead.
         copies: copies of the source have other catalogs over the same warehouse.
+        reverts: the server is put back to a machine snapshot.
     """
 
     prepared: bool
@@ -53,6 +54,7 @@ class Scenarios:
     stopped: bool
     ahead: bool
     copies: bool
+    reverts: bool
 
     @classmethod
     def of(cls, seed: int) -> Self:

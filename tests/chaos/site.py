@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Self
 
 from tests.chaos.wire import Wire
@@ -103,6 +105,22 @@ class Site:
         pair.primary.stop()
         between()
         self._stand_by(self._stack.enter_context(self._server()))
+
+    def copy_primary(self, to: Path) -> None:
+        """Take a machine snapshot of the primary: its files, while it is stopped."""
+        self.primary._end(kill=False)
+        shutil.copytree(self.primary.data_dir, to)
+        self.primary.start()
+
+    def put_back(self, snapshot: Path) -> None:
+        """Put the primary back to a machine snapshot; a standby, which has more, is replaced by a new one."""
+        self.primary._end(kill=True)
+        shutil.rmtree(self.primary.data_dir)
+        shutil.copytree(snapshot, self.primary.data_dir)
+        self.primary.start()
+        if self._standby is not None:
+            self._standby.stop()
+            self._stand_by(self._stack.enter_context(self._server()))
 
     def _caught_up(self) -> Pair:
         """Return the servers when the standby has everything.
