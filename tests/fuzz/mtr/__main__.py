@@ -17,7 +17,7 @@ from random import Random
 
 import pymysql
 
-from tests.fuzz.mtr.suites import PACKAGES, SUITES, root, stopping, tests_of
+from tests.fuzz.mtr.suites import TESTS, Tests, stopping
 from tests.fuzz.sql.run import Running
 from tests.fuzz.sql.verdict import Failure
 from tests.fuzz.sql.world import Home, World
@@ -32,52 +32,66 @@ def main(arguments: list[str] | None = None) -> int:
     """Run tests until the time is over; the exit status is 1 if one of them showed a fault."""
     wanted = _parser().parse_args(arguments)
     logging.getLogger("cdc_lib").setLevel(logging.ERROR)
-    paths = list(tests_of(wanted.suite))
+    tests = TESTS[wanted.server]
+    if unknown := set(wanted.suite) - set(tests.suites):
+        sys.exit(f"{wanted.server} has no suite {min(unknown)}: it has {', '.join(tests.suites)}")
+    paths = list(tests.of(wanted.suite or tests.suites))
     if wanted.only:
         paths = [path for path in paths if any(one in str(path) for one in wanted.only)]
     Random(wanted.seed).shuffle(paths)
     print(f"seed {wanted.seed}, {len(paths)} tests", flush=True)
-    began, ran, seen = time.monotonic(), 0, Counter[str]()
+    began, ran, seen, refused = time.monotonic(), 0, Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory(prefix="fuzz-mtr-") as folder, World(Path(folder)) as world:
         world.spark.sparkContext.setLogLevel("ERROR")
         for path in paths:
             if time.monotonic() - began > wanted.minutes * 60:
                 break
             ran += 1
-            if (failure := _Test(world, path).run()) is not None:
+            test = _Test(world, wanted.server, tests, path)
+            failure = test.run()
+            refused.update(test.refused)
+            if failure is not None:
                 seen[failure.signature] += 1
-                print(f"{path.relative_to(root())}: {failure.signature}", *failure.detail, sep="\n  ", flush=True)
+                print(f"{path.relative_to(tests.root())}: {failure.signature}", *failure.detail, sep="\n  ", flush=True)
         print(f"{ran} tests in {time.monotonic() - began:.0f} s, {sum(seen.values())} with a fault", flush=True)
-    for signature, count in seen.most_common():
-        print(f"{count:5d}  {signature}")
+    for title, counts in (("with a fault", seen), ("with a table that is refused", refused)):
+        print(f"tests {title}:")
+        for signature, count in counts.most_common():
+            print(f"{count:5d}  {signature}")
     return 1 if seen else 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="./dev fuzz mtr", description="MariaDB's own test suites against the whole product."
+        prog="./dev fuzz mtr", description="A server's own test suites against the whole product."
     )
     parser.add_argument("--minutes", type=float, default=10, help="how long; a test that was begun is finished")
     parser.add_argument(
         "--seed", type=int, default=secrets.randbelow(1 << 20), help="order of the tests; random when not given"
     )
-    parser.add_argument("--suite", nargs="+", choices=SUITES, default=list(SUITES))
+    parser.add_argument("--server", choices=list(TESTS), default="mariadb", help="whose tests; by default %(default)s")
+    parser.add_argument("--suite", nargs="+", default=[], help="all when not given")
     parser.add_argument("--only", nargs="+", default=[], help="parts of the paths of tests")
     return parser
 
 
 class _Test:
-    """One test: the client runs it, and waits while the product drains, merges and is compared."""
+    """One test: the client runs it, and waits while the product drains, merges and is compared.
 
-    def __init__(self, world: World, path: Path) -> None:
-        self._world, self._path = world, path
+    Attributes:
+        refused: why tables of it were quarantined.
+    """
+
+    def __init__(self, world: World, flavor: str, tests: Tests, path: Path) -> None:
+        self._world, self._flavor, self._tests, self._path = world, flavor, tests, path
+        self.refused: set[str] = set()
 
     def run(self) -> Failure | None:
         """Return the first fault."""
-        server = self._world.server("mariadb")
+        server = self._world.server(self._flavor)
         before = _globals(server)
-        with self._world.home("mariadb", all_databases=True) as home:
-            running = Running(home)
+        with self._world.home(self._flavor, all_databases=True) as home:
+            running = Running(home, self.refused)
             try:
                 return running.part(0, []) or self._watched(home, running)
             finally:
@@ -93,7 +107,7 @@ class _Test:
         changed.write_text(stopping(text, flag, _STOPS), encoding="utf-8", errors="surrogateescape")
         asked, done = flag.with_suffix(".asked"), flag.with_suffix(".done")
         stops, left = 0, float(SECONDS)
-        with _client(home, changed) as client:
+        with _client(home, self._tests, changed) as client:
             try:
                 while client.poll() is None and left > 0:
                     if asked.exists() and not done.exists():
@@ -126,32 +140,32 @@ class _Test:
         return False
 
 
-def _client(home: Home, test: Path) -> subprocess.Popen[bytes]:
+def _client(home: Home, tests: Tests, test: Path) -> subprocess.Popen[bytes]:
     """Start the server's test client; errors of statements do not end it."""
     folder = home.folder / "var"
     for one in ("log", "tmp"):
         (folder / one).mkdir(parents=True, exist_ok=True)
-    server = home.server
+    server, root = home.server, tests.root()
     environment = {
         **os.environ,
-        "MYSQL_TEST_DIR": str(root()),
+        "MYSQL_TEST_DIR": str(root),
         "MYSQLTEST_VARDIR": str(folder),
         "MYSQL_TMP_DIR": str(folder / "tmp"),
         "MASTER_MYPORT": str(server.port),
         "DEFAULT_MASTER_PORT": str(server.port),
     }
     command = [
-        *PACKAGES.command("mariadb-test"),
+        *tests.command(),
         "--no-defaults",
         "--protocol=tcp",
         f"--host={server.host}",
         f"--port={server.port}",
     ]
-    command += ["--user=root", f"--database={home.names[0]}", f"--basedir={root()}/", f"--tmpdir={folder / 'tmp'}"]
+    command += ["--user=root", f"--database={home.names[0]}", f"--basedir={root}/", f"--tmpdir={folder / 'tmp'}"]
     command += ["--continue-on-error", "--silent", f"--test-file={test}"]
     log = (home.folder / "client.log").open("wb")
     with log:
-        return subprocess.Popen(command, env=environment, cwd=root(), stdout=log, stderr=subprocess.STDOUT)
+        return subprocess.Popen(command, env=environment, cwd=root, stdout=log, stderr=subprocess.STDOUT)
 
 
 def _globals(server: SqlServer) -> dict[str, str]:

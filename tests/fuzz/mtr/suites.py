@@ -4,27 +4,65 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness.servers.debian_packages import DebianPackages
 
-PACKAGES = DebianPackages("mariadb-test-10.11", "bookworm", ("mariadb-test",))
-SUITES = (
-    "main",
-    "engines",
-    "funcs_1",
-    "funcs_2",
-    "json",
-    "innodb",
-    "gcol",
-    "vcol",
-    "parts",
-    "binlog",
-    "versioning",
-    "period",
-    "heap",
-)
-"""Those that change tables; ``engines`` means the folders below it."""
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """The tests of one kind of server.
+
+    Args:
+        packages: of Debian, with the tests and their client.
+        folder: of the tests, in the packages.
+        main: folder of the first suite in it.
+        client: path of the client in the packages.
+        suites: those that change tables; ``engines`` means the folders below it.
+    """
+
+    packages: DebianPackages
+    folder: str
+    main: str
+    client: str
+    suites: tuple[str, ...]
+
+    def root(self) -> Path:
+        """Return the folder of the tests, fetching the packages the first time."""
+        return self.packages.installation() / self.folder
+
+    def command(self) -> list[str]:
+        """Return the command of the client, without arguments."""
+        return [*self.packages.loader(), str(self.packages.installation() / self.client)]
+
+    def of(self, suites: Sequence[str]) -> Iterator[Path]:
+        """Yield the files of the tests of some suites that a running server can take."""
+        for suite in suites:
+            for path in sorted((self.root() / (self.main if suite == "main" else f"suite/{suite}")).rglob("*.test")):
+                text = path.read_text(encoding="utf-8", errors="surrogateescape")
+                options = (path.with_suffix(".opt"), path.with_name(f"{path.stem}-master.opt"))
+                if not _NEEDS.search(text) and not any(one.exists() for one in options):
+                    yield path
+
+
+_BOTH = ("main", "engines", "funcs_1", "funcs_2", "json", "innodb", "gcol", "parts", "binlog")
+TESTS = {
+    "mariadb": Tests(
+        DebianPackages("mariadb-test-10.11", "bookworm", ("mariadb-test",)),
+        "usr/share/mysql/mysql-test",
+        "main",
+        "usr/bin/mariadb-test",
+        (*_BOTH, "vcol", "versioning", "period", "heap"),
+    ),
+    "mysql": Tests(
+        DebianPackages("mysql-test-9.7", "sid", ("mysql-testsuite",)),
+        "usr/lib/mysql-test",
+        "t",
+        "usr/lib/mysql-test/bin/mysqltest",
+        (*_BOTH, "gis", "innodb_gis", "collations", "binlog_gtid", "jdv"),
+    ),
+}
 
 _NEEDS = re.compile(
     r"restart_mysqld|shutdown_server|restart_server|kill_mysqld|have_debug|master-slave|rpl_init|RESET\s+MASTER|PURGE\s+(BINARY|MASTER)"
@@ -38,25 +76,6 @@ _CLEANS = re.compile(r"\s*(#.*|--.*|(DROP|SET|DEALLOCATE|DISCONNECT|CONNECTION|U
 _DELIMITER = re.compile(r"\s*(--\s*)?DELIMITER\s*(\S+)", re.IGNORECASE)
 WAIT = "--exec sh -c 'touch {flag}.asked; while [ ! -e {flag}.done ]; do sleep 0.05; done; rm {flag}.asked {flag}.done'"
 """A line that makes the client wait until this program has compared the tables."""
-
-
-def root() -> Path:
-    """Return the folder of the suites, fetching the packages the first time."""
-    return PACKAGES.installation() / "usr" / "share" / "mysql" / "mysql-test"
-
-
-def tests_of(suites: Sequence[str]) -> Iterator[Path]:
-    """Yield the files of the tests of some suites that a running server can take."""
-    for suite in suites:
-        folder = root() / suite if suite == "main" else root() / "suite" / suite
-        for path in sorted(folder.rglob("*.test")):
-            text = path.read_text(encoding="utf-8", errors="surrogateescape")
-            if (
-                not _NEEDS.search(text)
-                and not path.with_suffix(".opt").exists()
-                and not path.with_name(f"{path.stem}-master.opt").exists()
-            ):
-                yield path
 
 
 def stopping(text: str, flag: Path, most: int) -> str:

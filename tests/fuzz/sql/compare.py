@@ -197,13 +197,14 @@ def _lake_rows(lake: pa.Table, names: Sequence[str], columns: Sequence[_Column])
     """Return the rows with their number; those of a list of changes are added up."""
     cells = [_cells(lake.column(name), one.type) for name, one in zip(names, columns, strict=True)]
     rows: Counter[Row] = Counter()
+    texts: list[Row] = list(zip(*cells, strict=True)) if cells else [()] * lake.num_rows
     if "_op" not in lake.column_names or "_op" in names:
-        rows.update(zip(*cells, strict=True) if cells else [()] * lake.num_rows)
+        rows.update(texts)
         return rows
     order = list(zip(*(lake.column(name).to_pylist() for name in _ORDER), strict=True))
     ops = lake.column("_op").to_pylist()
     emptied = max((at for at, op in zip(order, ops, strict=True) if op == "t"), default=None)
-    for op, at, row in zip(ops, order, zip(*cells, strict=True), strict=True):
+    for op, at, row in zip(ops, order, texts, strict=True):
         if op != "t" and (emptied is None or at > emptied):
             rows[row] += -1 if op == "d" else 1
     return Counter({row: count for row, count in rows.items() if count})

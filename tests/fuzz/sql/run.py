@@ -112,10 +112,17 @@ class _Sessions:
 
 
 class Running:
-    """The product's side of a program."""
+    """The product's side of a program.
 
-    def __init__(self, home: Home) -> None:
+    Args:
+        home: the program's.
+        refused: receives why tables were quarantined, each reason once, and the run continues without them; None if that is a
+            failure.
+    """
+
+    def __init__(self, home: Home, refused: set[str] | None = None) -> None:
         self._home = home
+        self._refused = refused
         self._partial = False
         self._quarantined: set[tuple[str, str]] = set()
 
@@ -195,8 +202,10 @@ class Running:
             pair = record.table.pair
             assert record.fault is not None
             fault = record.fault
-            if pair not in self._quarantined and not is_allowed(fault.code, fault.reason):
-                what = f"{fault.code}: {without_names(fault.reason)}"
+            what = f"{fault.code}: {without_names(fault.reason)}"
+            if self._refused is not None:
+                self._refused.add(what)
+            elif pair not in self._quarantined and not is_allowed(fault.code, fault.reason):
                 return Failure("quarantined", what, (f"{record.table}: {fault.reason}", fault.hint), number, pair[1])
             self._quarantined.add(pair)
         return None
