@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import ssl
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from cdc_lib.config.start import FailoverConfig
 from cdc_lib.errors import ConfigError, Context, SourceError, SourceUnavailable, TunnelUnavailable, UnsupportedServer
 from cdc_lib.model.refusals import is_of_connection, is_passing, refused_for
 from cdc_lib.mysql.clear_password import NOT_TO_STRANGERS
+from cdc_lib.mysql.pymysql_private import TlsConnection
 from cdc_lib.mysql.rds_iam import login_token
 from cdc_lib.mysql.tunnel.way import Way, failure_on_the_way, hop_of
 from cdc_lib.mysql.unsupported import refuse_foreign
@@ -55,7 +55,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
     known = server.tls is not None and server.tls.verify
     way = Way(server, credentials.hop)
     try:
-        session = _EncryptedConnection(
+        session = _Connection(
             way,
             host=server.host,
             port=server.port,
@@ -67,7 +67,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
             write_timeout=SILENCE_SECONDS,
             autocommit=True,
             init_command=_SESSION,
-            ssl=tls,
+            tls=tls,
             auth_plugin_map={} if known else NOT_TO_STRANGERS,
             program_name="lakecdc",
         )
@@ -105,15 +105,12 @@ def can_be_reached(server: ServerConfig, credentials: Credentials, rules: Failov
     return False
 
 
-class _EncryptedConnection(Connection):
-    """A connection that is encrypted if the server offers it, also without TLS settings in the source file.
-
-    The driver does the same, but loads all of the system's certificate authorities, which it does not use. That takes longer
-    than the log-in.
+class _Connection(TlsConnection):
+    """A connection over the hop that the source file names, if it names one.
 
     Args:
         way: to the server; its socket carries the TLS handshake, so the server's own name is checked.
-        **options: of the driver.
+        **options: as in :class:`TlsConnection`.
     """
 
     def __init__(self, way: Way, **options: Any) -> None:
@@ -121,19 +118,8 @@ class _EncryptedConnection(Connection):
         super().__init__(**options)
 
     def connect(self, sock: Any = None) -> None:
-        """Connect through the hop that the source file names, if it names one."""
+        """Connect through the hop."""
         super().connect(sock if sock is not None else self.way.open())
-
-    def _create_ssl_ctx(self, options: object) -> ssl.SSLContext:
-        return options if isinstance(options, ssl.SSLContext) else _unchecked()
-
-
-@functools.cache
-def _unchecked() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _tls(server: ServerConfig) -> ssl.SSLContext | None:

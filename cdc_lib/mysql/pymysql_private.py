@@ -1,7 +1,7 @@
 """The private parts of pymysql that this library needs: its socket, its buffer, and raw protocol commands.
 
-Tested with PyMySQL 1.2.4. No other module uses a private attribute of pymysql, and a test checks that. For another version of
-pymysql, review each function here, then update the version in this line.
+Tested with PyMySQL 1.1.0 to 1.2.4. No other module uses a private attribute of pymysql, and a test checks that. For another
+version of pymysql, review each function here, then update the version in this line.
 
 The driver offers no public API for this: its cursors make a Python object of each row, and its :meth:`close` waits for the
 rest of a response.
@@ -9,10 +9,14 @@ rest of a response.
 
 from __future__ import annotations
 
+import functools
 import socket
+import ssl
 from typing import Any
 
 from pymysql.connections import Connection
+from pymysql.constants import CLIENT, CR
+from pymysql.err import OperationalError
 
 
 def send_command(connection: Connection[Any], command: int, argument: str | bytes) -> None:
@@ -60,3 +64,43 @@ def close_at_once(connection: Connection[Any]) -> None:
     """Close without COM_QUIT (``_force_close``): the server may still be sending."""
     private: Any = connection
     private._force_close()  # noqa: SLF001 - close() would first wait for the response
+
+
+class TlsConnection(Connection):
+    """A connection that is encrypted if the server offers it, or always.
+
+    What the driver does by default depends on its version: 1.1 asks for no TLS, and logs in without it at a server that offers
+    none, also with a context (``_get_server_information``). 1.2 asks for it, and loads all of the system's certificate authorities,
+    which it does not use and which takes longer than the log-in (``_create_ssl_ctx``).
+
+    Args:
+        tls: the context with which a server without TLS is refused; None to encrypt without a look at the certificate, if the
+            server offers it.
+        **options: of the driver.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None, **options: Any) -> None:
+        self._is_required = tls is not None
+        super().__init__(ssl=tls or _unchecked(), **options)
+
+    def _create_ssl_ctx(self, options: ssl.SSLContext) -> ssl.SSLContext:
+        return options
+
+    def _get_server_information(self) -> None:
+        base: Any = super()  # the driver's stubs omit private attributes; same below
+        base._get_server_information()  # noqa: SLF001 - no public way
+        private: Any = self
+        if private.server_capabilities & CLIENT.SSL:
+            return
+        if self._is_required:
+            raise OperationalError(CR.CR_SSL_CONNECTION_ERROR, "SSL is required but the server doesn't support it")
+        private.ssl = False
+        private.client_flag &= ~CLIENT.SSL
+
+
+@functools.cache
+def _unchecked() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

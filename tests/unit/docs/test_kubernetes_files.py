@@ -139,7 +139,7 @@ def test_the_compose_file_and_the_manifests_use_one_image():
 
 def test_the_values_are_those_of_the_chart():
     """Its keys for Airflow 3; parts of a pod are checked with the schemas of Kubernetes."""
-    airflow = re.search(r'"apache-airflow\[\w+\]==(.+?)"', (ROOT / "pyproject.toml").read_text())[1]
+    airflow = re.search(r"^apache-airflow==([\d.]+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)[1]
     assert VALUES["airflowVersion"] == airflow
     for name in COMPONENTS:
         container = {

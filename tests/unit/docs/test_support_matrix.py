@@ -22,6 +22,7 @@ from tests.harness.servers.s3 import VERSITYGW
 from tests.harness.servers.versions import DEFAULT, KNOWN, MYSQL_JARS, UnknownVersion, chosen, release
 
 PAGE = (ROOT / "docs" / "operations" / "support-matrix.md").read_text()
+LOCK = (ROOT / "requirements.lock").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 JARS = {jar.name: jar.version for jar in locked_jars()}
 NAMES = {"mysql": "MySQL", "mariadb": "MariaDB"}
@@ -50,9 +51,8 @@ def versions(table: list[Row], part: str) -> list[str]:
 
 
 def pin(package: str) -> str:
-    """Return the version that pyproject.toml pins a package to."""
-    every = [*PROJECT["dependencies"], *(one for extra in PROJECT["optional-dependencies"].values() for one in extra)]
-    (found,) = (match[1] for one in every if (match := re.match(rf"{package}(?:\[[\w,-]+\])?==([\d.]+)$", one)))
+    """Return the version of a package that the tests run with."""
+    (found,) = re.findall(rf"^{package}==([\d.]+)", LOCK, re.MULTILINE)
     return found
 
 
