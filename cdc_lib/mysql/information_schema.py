@@ -179,7 +179,7 @@ class InformationSchema:
         return {str(name): str(collation) for name, collation in rows}
 
     def key_name(self, schema: TableSchema) -> str:
-        """Return the name of the key that identifies a table's rows; empty if it no longer has one."""
+        """Return the name of the key that identifies a table's rows; empty if it no longer has one, or one of whole columns."""
         keys = self._keys(schema.database, schema.table)
         return next((key.name for key in keys if key.whole and key.columns == schema.primary_key), "")
 

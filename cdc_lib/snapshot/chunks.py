@@ -46,7 +46,7 @@ def select_chunk(
         conditions.append(after_key(schema, begin))
     order = ", ".join(quoted(name) for name in schema.primary_key)
     where = " AND ".join(f"({condition})" for condition in conditions)
-    return f"{text} FORCE INDEX ({index_name(index)}) WHERE {where} ORDER BY {order} LIMIT {rows}"
+    return f"{text}{_forced(index)} WHERE {where} ORDER BY {order} LIMIT {rows}"
 
 
 def select_all(schema: TableSchema) -> str:
@@ -125,8 +125,7 @@ def select_upper(
     where = _where(of_part(schema, part), of_range(schema, keys))
     columns = ", ".join(quoted(name) for name in schema.primary_key)
     order = ", ".join(f"{quoted(name)} DESC" for name in schema.primary_key)
-    forced = f" FORCE INDEX ({index_name(index)})" if index else ""
-    table = f"{quoted(schema.database)}.{quoted(schema.table)}{forced}"
+    table = f"{quoted(schema.database)}.{quoted(schema.table)}{_forced(index)}"
     return f"SELECT {columns} FROM {table}{where} ORDER BY {order} LIMIT 1"  # noqa: S608 - names are quoted
 
 
@@ -171,6 +170,11 @@ def key_text_sql(schema: TableSchema) -> list[str]:
 def index_name(index: str) -> str:
     """Return the name of an index as statements have it."""
     return index if index == "PRIMARY" else quoted(index)
+
+
+def _forced(index: str) -> str:
+    """Return the FORCE INDEX of a key; empty without a name, as of a key over the beginnings of columns, in whose order no row is."""
+    return f" FORCE INDEX ({index_name(index)})" if index else ""
 
 
 def _where(*conditions: str) -> str:
