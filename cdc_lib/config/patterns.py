@@ -34,7 +34,12 @@ def matches_column(pattern: str, column: str) -> bool:
     """Whether a column matches the pattern."""
     if is_expression(pattern):
         return _regular(pattern, re.IGNORECASE).search(column) is not None
-    return _expression(pattern, re.IGNORECASE).fullmatch(column) is not None
+    return _expression(_lower(pattern)).fullmatch(_lower(column)) is not None
+
+
+def _lower(name: str) -> str:
+    """Return a name in lower case, character by character as servers compare: ``re.IGNORECASE`` takes two of their letters for one."""
+    return "".join(character.lower()[0] for character in name)
 
 
 def captured(include: Iterable[str], exclude: Iterable[str], database: str, table: str) -> bool:
@@ -177,7 +182,7 @@ def _unambiguous(name: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _expression(like: str, flags: int = 0) -> re.Pattern[str]:
+def _expression(like: str) -> re.Pattern[str]:
     """Translate wildcards; all other characters are literal, brackets too."""
     wild = {"*": ".*", "?": "."}
-    return re.compile("".join(wild.get(char, re.escape(char)) for char in like), re.DOTALL | flags)
+    return re.compile("".join(wild.get(char, re.escape(char)) for char in like), re.DOTALL)

@@ -73,6 +73,16 @@ def columns_left_out(shop):
     shop.write(columns=[{"tables": f"{shop.database}.orders", "exclude": ["_op", "_deleted"]}])
 
 
+def names_of_one(shop):
+    shop.execute("ALTER TABLE orders ADD `\u03c3` INT, ADD `\u03c2` INT")
+    shop.change(16)
+
+
+def one_left_out(shop):
+    shop.write(columns=[{"tables": f"{shop.database}.orders", "exclude": ["_op", "_deleted", "\u03c2"]}])
+    shop.execute("ALTER TABLE orders DROP COLUMN `\u03c2`")
+
+
 def column_left_out(shop):
     shop.write(columns=[{"tables": f"{shop.database}.orders", "exclude": ["_op"]}])
 
@@ -170,6 +180,9 @@ STOPS = {
     "reserved_in_the_lake": Stop(
         "column … has a name that is reserved in the lake", reserved_in_the_lake, "cdc run shop", columns_left_out,
         then=("cdc snapshot shop shop.orders", "cdc run shop", "cdc run shop"),
+    ),
+    "names_of_one": Stop(
+        "columns … and … have names that Spark takes for one", names_of_one, "cdc run shop", one_left_out, 2
     ),
     "other_mode": Stop(
         "the lake table has the mode …, and the source file says …", other_mode, "cdc run shop",

@@ -112,6 +112,9 @@ def test_a_wrong_regular_expression_is_explained(pattern):
         ("*mail", "eMail", True),
         ("/^pass/", "Password", True),
         ("p?n", "pin", True),
+        ("\u03a3*", "\u03c3", True),
+        ("\u03c2", "\u03c3", False),
+        ("s", "\u017f", False),
     ],
 )
 def test_columns_are_named_without_their_case(pattern, column, expected):

@@ -1,0 +1,98 @@
+"""Tools that exchange tables of other definitions in one statement: a keyless table for a keyed one, and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.ddl_source import Followed
+
+
+class Swapped(Followed):
+    """Lists of changes, of tables without a key, are compared by what they add up to."""
+
+    def lake_rows(self, table, *columns):
+        name = f"{self.capture.database}.{table}"
+        if self.lake.state(name).mode != "append":
+            return super().lake_rows(table, *columns)
+        order = ("_epoch", "_binlog", "_offset", "_row")
+        rows = []
+        for *values, op in sorted(self.lake.rows(name, *order, *self.columns(table), "_op"), key=lambda row: row[:4]):
+            if op == "t":
+                rows = []
+            elif op == "d":
+                rows.remove(tuple(values[4:]))
+            else:
+                rows.append(tuple(values[4:]))
+        return sorted(rows, key=repr)
+
+
+@pytest.fixture
+def source(any_server, database, tmp_path, lake):
+    source = Swapped(any_server, database, tmp_path, lake, on_error="quarantine")
+    source.run(
+        "CREATE TABLE a (k INT, v VARCHAR(9))",
+        "INSERT INTO a VALUES (1, 'x'), (1, 'x'), (2, 'y')",
+        "CREATE TABLE b (k INT PRIMARY KEY, v VARCHAR(9))",
+        "INSERT INTO b VALUES (1, 'bx'), (2, 'by')",
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+    )
+    for _ in range(2):
+        source.round()
+    source.assert_equal("a", "b", "other")
+    return source
+
+
+def settled(source, *tables):
+    """Do two rounds: the other table is never late, and all tables are equal at the end, without a person."""
+    for _ in range(2):
+        source.run("INSERT INTO other SELECT COUNT(*) FROM other AS o")
+        source.round()
+        source.assert_equal("other")
+    for table in tables:
+        assert (table, source.lake_rows(table)) == (table, source.source_rows(table))
+    assert not source.capture.pipeline.status().drain.quarantined_tables
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_table_without_a_key_and_one_with_a_key_take_each_others_place(source, first):
+    """In one statement, with rows before and after it in the same window; and back in a later one."""
+    second = {"a": "b", "b": "a"}[first]
+    source.run(
+        f"INSERT INTO {first} VALUES (7, 'before')",
+        f"RENAME TABLE {first} TO old, {second} TO {first}",
+        f"INSERT INTO {first} VALUES (8, 'after')",
+        "INSERT INTO old VALUES (9, 'after')",
+    )
+    settled(source, first, "old")
+    source.run(
+        f"INSERT INTO {first} VALUES (17, 'before')",
+        f"RENAME TABLE {first} TO {second}, old TO {first}",
+        f"INSERT INTO {first} VALUES (18, 'after')",
+        f"INSERT INTO {second} VALUES (19, 'after')",
+    )
+    settled(source, "a", "b")
+
+
+@pytest.mark.parametrize("pause", [False, True])
+def test_two_swaps_between_two_runs_leave_the_tables_as_they_were(source, pause):
+    """There and back, in one window and in two."""
+    source.run("RENAME TABLE a TO old, b TO a", "INSERT INTO a VALUES (8, 'there')")
+    if pause:
+        source.drain()
+    source.run("RENAME TABLE a TO b, old TO a", "INSERT INTO a VALUES (9, 'back')", "INSERT INTO b VALUES (9, 'back')")
+    settled(source, "a", "b")
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_shadow_table_of_another_key_takes_the_place_of_one(source, first):
+    """As gh-ost and pt-online-schema-change end: a copy with or without a key, the table's rows, and the swap."""
+    key = "PRIMARY KEY" if first == "a" else ""
+    source.run(
+        f"CREATE TABLE _{first}_new (k INT {key}, v VARCHAR(9))",
+        f"INSERT INTO _{first}_new SELECT DISTINCT k, v FROM {first}",
+        f"UPDATE _{first}_new SET v = 'new' WHERE k = 1",
+        f"RENAME TABLE {first} TO _{first}_old, _{first}_new TO {first}",
+        f"INSERT INTO {first} VALUES (8, 'after')",
+        f"DROP TABLE _{first}_old",
+    )
+    settled(source, first)
