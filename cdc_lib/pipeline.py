@@ -50,7 +50,7 @@ from cdc_lib.plan.gaps import refuse_lost
 from cdc_lib.plan.start import Starter, address_of, reachable
 from cdc_lib.plan.windows import Limits, plan_windows
 from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.quarantine.records import bounded
+from cdc_lib.quarantine.records import releases
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.reselect.rows import Reselector
@@ -188,7 +188,7 @@ class Pipeline:
             wait_for_decisions(self.config.server, self.credentials, facts)
         if not cursor.in_flight:
             limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
-            windows = plan_windows(planned, facts.files, bounded(planned, _binlog_end(facts)), limits)
+            windows = plan_windows(planned, facts.files, _binlog_end(facts), limits, releases(planned))
             planned = starter.with_file_times(planned.with_windows(windows), {w.stop.file for w in windows})
         # Before the windows, which are read with these foreign keys.
         definitions.note(self.store, unfinished)

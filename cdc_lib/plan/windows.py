@@ -24,7 +24,11 @@ class Limits:
 
 
 def plan_windows(
-    cursor: Cursor, files: Sequence[tuple[str, int]], binlog_end: Position, limits: Limits
+    cursor: Cursor,
+    files: Sequence[tuple[str, int]],
+    binlog_end: Position,
+    limits: Limits,
+    releases: Sequence[Position] = (),
 ) -> tuple[Window, ...]:
     """Cut the binlog between the cursor and its end into windows.
 
@@ -35,22 +39,27 @@ def plan_windows(
         files: binlog files and their sizes, oldest first; not read later than the end of the binlog.
         binlog_end: end of the binlog.
         limits: of the plan.
+        releases: where a window ends in any case, in order, on transaction boundaries.
     """
     windows: list[Window] = []
     start = cursor.position
     taken = 0
     for name, size in files:
         number = file_number(name)
-        if number < start.file_number or number > binlog_end.file_number or len(windows) == limits.windows:
+        if number < start.file_number or number > binlog_end.file_number:
             continue
-        taken += (size if number < binlog_end.file_number else binlog_end.offset) - (
-            start.offset if number == start.file_number else 0
-        )
-        follower = _name_of(name, number + 1)
-        stop = binlog_end if number == binlog_end.file_number else Position(follower, FIRST_EVENT_OFFSET)
-        if stop > start and (taken >= limits.window_bytes or number == binlog_end.file_number):
-            windows.append(Window(cursor.source, cursor.epoch, start, stop))
-            start, taken = stop, 0
+        is_last = number == binlog_end.file_number
+        end = binlog_end if is_last else Position(_name_of(name, number + 1), FIRST_EVENT_OFFSET)
+        cuts = [one for one in releases if one.file_number == number and start < one < end]
+        for stop in (*cuts, end):
+            if len(windows) == limits.windows:
+                return tuple(windows)
+            taken += (stop.offset if stop.file_number == number else size) - (
+                start.offset if number == start.file_number else 0
+            )
+            if stop > start and (stop in cuts or is_last or taken >= limits.window_bytes):
+                windows.append(Window(cursor.source, cursor.epoch, start, stop))
+                start, taken = stop, 0
     return tuple(windows)
 
 

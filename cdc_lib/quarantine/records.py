@@ -155,11 +155,11 @@ def resume(cursor: Cursor, table: str, until: Position, task: SnapshotTask | Non
     return cursor if task is None else cursor.with_snapshot(task)
 
 
-def bounded(cursor: Cursor, binlog_end: Position) -> Position:
-    """Return the end of plannable windows: a window ends where a table continues."""
-    ends = [
+def releases(cursor: Cursor) -> tuple[Position, ...]:
+    """Return where windows to come must end, because a table that was left out continues there."""
+    ends = {
         one.released_position
         for one in cursor.quarantine
         if one.released_position is not None and one.released_epoch == cursor.epoch
-    ]
-    return min([binlog_end, *(end for end in ends if cursor.position < end)])
+    }
+    return tuple(sorted(end for end in ends if cursor.position < end))

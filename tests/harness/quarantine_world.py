@@ -20,7 +20,7 @@ from cdc_lib.model.quarantine import Fault, QuarantineRecord, lagging_tables
 from cdc_lib.model.schema_question import SchemaQuestion
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import SnapshotTask, Window
-from cdc_lib.quarantine.records import FaultyTable, Unmerged, bounded, quarantine, resume
+from cdc_lib.quarantine.records import FaultyTable, Unmerged, quarantine, releases, resume
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
 from cdc_lib.retention.pruning import pruned_drain
 
@@ -99,8 +99,12 @@ class World:
         if self.cursor.tables_to_resnapshot:
             self.resume()
         if not self.cursor.in_flight:
-            start, stop = self.cursor.position.offset - 4, bounded(self.cursor, at(self.head)).offset - 4
-            planned = [Window("shop", 1, at(s), at(min(s + most, stop))) for s in range(start, stop, most)]
+            start, ends = self.cursor.position, [one for one in releases(self.cursor) if one < at(self.head)]
+            planned: list[Window] = []
+            for stop in (*ends, at(self.head)):
+                steps = range(start.offset - 4, stop.offset - 4, most)
+                planned += [Window("shop", 1, at(s), min(at(s + most), stop)) for s in steps]
+                start = stop
             self.cursor = self.cursor.with_windows(tuple(planned))
             self.window_of |= {step: window for window in planned for step in steps_of(window)}
 

@@ -30,13 +30,13 @@ def test_a_resumed_table_continues_after_its_snapshot(capture):
     assert (record.released_by, record.is_open) == ("somebody", False)
     assert record.released_position == capture.head()
     capture.execute("INSERT INTO bad VALUES (6, 'right')")
-    task, window = capture.pipeline.plan(by="test")
+    task, window, rest = capture.pipeline.plan(by="test")
     assert (task.snapshot_id, task.table) == (record.snapshot_id, "bad")
-    assert window.stop == record.released_position
-    assert rounds(capture).waiting == 0
+    assert window.stop == rest.start == record.released_position
+    ack = rounds(capture)
+    assert (ack.waiting, ack.quarantined) == (0, ())
     (last,) = capture.chunks(task)
     assert [row["id"] for row in capture.rows(last, "bad")] == [1, 6]
-    assert rounds(capture).quarantined == ()
     newest = capture.pipeline.status().last_batches[-1]
     assert newest.window.start == record.released_position
     assert capture.ops(newest, "bad") == [("c", 6)]
@@ -147,3 +147,19 @@ def test_status_and_doctor_report_quarantined_tables(capture):
     (finding,) = [found for found in capture.pipeline.preflight() if "quarantined" in found.what]
     assert finding.level == "warning"
     assert f"cdc snapshot {SOURCE} {capture.database}.bad" in finding.hint  # which ends the quarantine
+
+
+def test_a_table_that_continues_keeps_no_other_waiting(any_server, database, tmp_path):
+    """One plan has the window that ends where the table continues, and all that comes after it."""
+    capture = capturing(any_server, database, tmp_path)
+    change(capture, BAD_TEXT)
+    rounds(capture)
+    capture.execute("DELETE FROM bad WHERE id = 2")
+    capture.execute("INSERT INTO good VALUES (4, 'before')")
+    record = capture.pipeline.resume_table(f"{capture.database}.bad", by="test")
+    capture.execute("INSERT INTO good VALUES (5, 'after')")
+    capture.execute("INSERT INTO bad VALUES (6, 'after')")
+    rounds(capture)
+    found = cursor(capture)
+    assert record.released_position < found.position
+    assert not capture.pipeline.plan(by="test")

@@ -39,6 +39,23 @@ def test_a_long_backlog_is_cut_at_the_ends_of_files():
     assert cursor().with_windows(windows).in_flight == windows
 
 
+def test_windows_end_where_a_table_continues_and_go_on_from_there():
+    """The other tables do not wait for the next plan; the windows tile, and are not more than allowed."""
+    cuts = [Position("binlog.000009", 4), Position("binlog.000009", 300), Position("binlog.000011", 4), HEAD]
+    windows = plan_windows(cursor(), FILES, HEAD, Limits(10_000, 16), cuts)
+    assert bounds(windows) == [
+        ("binlog.000009:4", "binlog.000009:300"),
+        ("binlog.000009:300", "binlog.000011:4"),
+        ("binlog.000011:4", "binlog.000011:700"),
+    ]
+    assert cursor().with_windows(windows).in_flight == windows
+    assert plan_windows(cursor(), FILES, HEAD, Limits(10_000, 2), cuts) == windows[:2]
+    later = [Position("binlog.000011", 750)]
+    assert plan_windows(cursor(), FILES, HEAD, Limits(10_000, 16), later) == plan_windows(
+        cursor(), FILES, HEAD, Limits(10_000, 16)
+    )
+
+
 def test_no_more_windows_than_allowed_are_planned():
     """The rest comes with the next plan."""
     assert bounds(plan_windows(cursor(), FILES, HEAD, Limits(1, 2))) == [
