@@ -134,7 +134,7 @@ def both_names_excluded(shop):
 
 
 def without(shop, *names):
-    shop.write(columns=[{"tables": f"{shop.database}.orders", "exclude": ["_op", "_deleted", *names]}])
+    shop.write(columns=[{"tables": f"{shop.database}.orders", "exclude": ["_op", "_deleted", "\u03c2", *names]}])
 
 
 def place_for_batches(shop):
