@@ -104,7 +104,9 @@ class _Test:
         flag = home.folder / "stop"
         text = self._path.read_text(encoding="utf-8", errors="surrogateescape")
         changed = home.folder / self._path.name
-        changed.write_text(stopping(text, flag, _STOPS), encoding="utf-8", errors="surrogateescape")
+        changed.write_text(
+            self._tests.prologue + stopping(text, flag, _STOPS), encoding="utf-8", errors="surrogateescape"
+        )
         asked, done = flag.with_suffix(".asked"), flag.with_suffix(".done")
         stops, left = 0, float(SECONDS)
         with _client(home, self._tests, changed) as client:
@@ -162,7 +164,7 @@ def _client(home: Home, tests: Tests, test: Path) -> subprocess.Popen[bytes]:
         f"--port={server.port}",
     ]
     command += ["--user=root", f"--database={home.names[0]}", f"--basedir={root}/", f"--tmpdir={folder / 'tmp'}"]
-    command += ["--continue-on-error", "--silent", f"--test-file={test}"]
+    command += [*tests.options, "--silent", f"--test-file={test}"]
     log = (home.folder / "client.log").open("wb")
     with log:
         return subprocess.Popen(command, env=environment, cwd=root, stdout=log, stderr=subprocess.STDOUT)

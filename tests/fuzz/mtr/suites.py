@@ -19,6 +19,8 @@ class Tests:
         folder: of the tests, in the packages.
         main: folder of the first suite in it.
         client: path of the client in the packages.
+        options: by which the client goes on at an error.
+        prologue: lines for the same, before those of a test.
         suites: those that change tables; ``engines`` means the folders below it.
     """
 
@@ -26,6 +28,8 @@ class Tests:
     folder: str
     main: str
     client: str
+    options: tuple[str, ...]
+    prologue: str
     suites: tuple[str, ...]
 
     def root(self) -> Path:
@@ -53,6 +57,8 @@ TESTS = {
         "usr/share/mysql/mysql-test",
         "main",
         "usr/bin/mariadb-test",
+        ("--continue-on-error",),
+        "",
         (*_BOTH, "vcol", "versioning", "period", "heap"),
     ),
     "mysql": Tests(
@@ -60,6 +66,8 @@ TESTS = {
         "usr/lib/mysql-test",
         "t",
         "usr/lib/mysql-test/bin/mysqltest",
+        (),
+        "--disable_abort_on_error\n",
         (*_BOTH, "gis", "innodb_gis", "collations", "binlog_gtid", "jdv"),
     ),
 }
