@@ -73,7 +73,7 @@ TESTS = {
 }
 
 _NEEDS = re.compile(
-    r"restart_mysqld|shutdown_server|restart_server|kill_mysqld|have_debug|master-slave|rpl_init|RESET\s+MASTER|PURGE\s+(BINARY|MASTER)"
+    r"restart_mysqld|shutdown_server|restart_server|kill_mysqld|have_debug|master-slave|rpl_init|RESET\s+(MASTER|BINARY)|PURGE\s+(BINARY|MASTER)"
     r"|FLUSH\s+TABLES\s+WITH\s+READ\s+LOCK|wait_for_slave|\bmysqld_name|DROP\s+USER\s+.*root|change_user|galera|write_file.*\.cnf",
     re.IGNORECASE,
 )
