@@ -58,12 +58,13 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import ClassVar
 
 Context = str | int | float | bool | None
 
 
-_OPEN = re.compile(r"\{(source|lake_table)\}")
+_OPEN = re.compile(r"\{(source|table|lake_table)\}")
 """A placeholder in a hint, filled in later."""
 
 
@@ -95,8 +96,13 @@ class CdcError(Exception):
 
     @property
     def hint(self) -> str:
-        """The effect and what to do. Placeholders such as ``{source}`` are filled from the context, else shown in capitals."""
+        """The effect and what to do, with commands to paste.
+
+        ``{source}``, ``{lake_table}`` and ``{table}``, quoted for a shell, are filled from the context, else shown in capitals.
+        """
         known: dict[str, Context] = {**self._filled, **self.context}
+        if "table" in known:
+            known["table"] = shlex.quote(str(known["table"]))
         filled = _OPEN.sub(lambda found: str(known.get(found[1], found[1].upper())), self._hint)
         return " ".join(part for part in (self.effect, filled) if part)
 

@@ -19,7 +19,7 @@ from cdc_lib.config.start import StartAt
 from cdc_lib.drain.batch import Exclusions
 from cdc_lib.drain.columns import cascade_findings, check_tables, shape_of, versioned
 from cdc_lib.drain.window import Drainer
-from cdc_lib.errors import BatchNotDurable, ConfigError, CursorMoved, DecodeError, UnsupportedServer
+from cdc_lib.errors import BatchNotDurable, CdcError, ConfigError, CursorMoved, DecodeError, UnsupportedServer
 from cdc_lib.lake.routing import refuse_collisions
 from cdc_lib.merge.answers import answer_question, find_question, undecided
 from cdc_lib.merge.held import held_too_long
@@ -328,8 +328,10 @@ class Pipeline:
             return DrainResult(unit.id, batches=0, rows=0, bytes=0, events=0, seconds=0.0)
         try:
             result = self._read(unit, cursor, until)
-        except DecodeError as error:
-            error.effect = "Nothing was acknowledged."
+        except CdcError as error:
+            error.fill(source=self.config.source)
+            if isinstance(error, DecodeError):
+                error.effect = "Nothing was acknowledged."
             raise
         if result.batches:
             seen = DrainObservation(unit.source, _now(), unit.id, result.seconds, result.rows, result.bytes)

@@ -318,6 +318,7 @@ def at_fault(
     automatic = isinstance(error, DateInKey | TableReplaced)
     if config.on_error != "quarantine" and not automatic and not set(tables) <= set(replaced):
         return {}
+    error.fill(source=config.source)
     file, offset = error.context.get("file"), error.context.get("offset")
     if isinstance(file, str) and isinstance(offset, int):
         at = Position(file, offset)

@@ -15,13 +15,12 @@ from cdc_lib.model.lake_table import MODE_COLUMNS, LakeColumn, LakeTable, Marker
 from cdc_lib.model.schema import BOOLEAN, TableSchema
 from cdc_lib.model.spark_names import clash
 from cdc_lib.model.table_mode import Mode
-from cdc_lib.model.table_name import TableName
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _BOOLEANS = (
     "If booleans: was changed in the source file, undo that and take a new snapshot of this table. To change it: "
 )
-_AGAIN = "A new snapshot replaces the rows: cdc snapshot {{source}} {name}. A table that shares its lake table needs a route of its own."
+_AGAIN = "A new snapshot replaces the rows: cdc snapshot {source} {table}. A table that shares its lake table needs a route of its own."
 _DIGITS = {"int": 10, "bigint": 19}
 
 
@@ -173,7 +172,7 @@ def _refuse_beside(table: LakeTable, schema: TableSchema, added: Iterable[str]) 
     if found is not None:
         raise IncompatibleSchema(
             f"{found[1]}, and the lake table keeps the first",
-            hint=_AGAIN.format(name=TableName.parse(schema.name).in_shell),
+            hint=_AGAIN,
             table=schema.name,
             column=found[0],
         )
@@ -185,7 +184,7 @@ def _refuse_other_key(table: LakeTable, schema: TableSchema) -> None:
         raise IncompatibleSchema(
             f"the primary key changed from ({', '.join(old)}) to ({', '.join(new)}): the rows in the lake are kept by "
             "the old one",
-            hint=_AGAIN.format(name=TableName.parse(schema.name).in_shell),
+            hint=_AGAIN,
             table=schema.name,
         )
 
@@ -201,7 +200,7 @@ def can_be_rekeyed(table: LakeTable, key: tuple[str, ...]) -> bool:
 def _incompatible(schema: TableSchema, column: str, old: str, new: str) -> IncompatibleSchema:
     return IncompatibleSchema(
         f"column {column} is {old} in the lake and {new} at the source: that cannot be changed without loss",
-        hint=(_BOOLEANS if BOOLEAN in (old, new) else "") + _AGAIN.format(name=TableName.parse(schema.name).in_shell),
+        hint=(_BOOLEANS if BOOLEAN in (old, new) else "") + _AGAIN,
         table=schema.name,
         column=column,
         lake_type=old,

@@ -95,7 +95,7 @@ def replayed_batches(
         raise MergeError(
             "a snapshot chunk comes after windows that are already merged, and the batches that hold the rows of XA "
             "transactions committed since are no longer stored",
-            hint="Take a new snapshot of this table, and keep batches longer than a snapshot takes.",
+            hint="Take a new snapshot, and keep batches longer than it takes: cdc snapshot {source} {table}",
             table=table,
             xids=", ".join(sorted(missing)),
         )

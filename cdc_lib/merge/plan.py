@@ -191,7 +191,7 @@ def refuse_unclear(table: str, unclear: str) -> None:
     if unclear:
         raise ValuesNotLogged(
             f"an online schema change changed values in rows that its statements do not show ({unclear})",
-            hint=f"A merge requests a new snapshot, which replaces the rows; or: cdc snapshot {{source}} {TableName.parse(table).in_shell}",
+            hint="A merge requests a new snapshot, which replaces the rows; or: cdc snapshot {source} {table}",
             table=table,
         )
 
@@ -211,7 +211,7 @@ def refuse_partial_swap(table: str, batches: Iterable[StoredBatch], since: Point
         raise MergeError(
             "an online schema change tool ended in the time that is merged again, and began before it",
             hint="The batches at its beginning show the values of columns that it added. Use an earlier --since with "
-            "cdc backfill, or take a new snapshot of this table (cdc snapshot).",
+            "cdc backfill, or take a new snapshot: cdc snapshot {source} {table}",
             table=table,
         )
 
@@ -288,7 +288,7 @@ def replayed_windows(
         raise MergeError(
             "a snapshot chunk comes after windows that are already merged, and the batches between its low watermark and "
             "the table's marker, which show what was deleted since, are no longer stored",
-            hint="Take a new snapshot of this table, and keep batches longer than a snapshot takes.",
+            hint="Take a new snapshot, and keep batches longer than it takes: cdc snapshot {source} {table}",
             table=table,
             low_watermark=str(tuple(low)),
             merged_to=str(tuple(high)),

@@ -137,7 +137,7 @@ def _unknown_names(rename: ColumnRename) -> IncompatibleSchema:
     return IncompatibleSchema(
         f"columns were renamed ({_shown(rename)}) while rows of the table were read, and it is unknown which names "
         "these rows use",
-        hint="Take a new snapshot of this table (cdc snapshot); it replaces this merge.",
+        hint="A new snapshot replaces this merge: cdc snapshot {source} {table}",
         table=rename.table,
     )
 
@@ -356,7 +356,7 @@ def _refuse(
         if others and have & {old.lower(), new.lower()}:
             raise IncompatibleSchema(
                 f"column {old} is now called {new} at the source, and {', '.join(others)} share it in the lake",
-                hint="Take a new snapshot of this table (cdc snapshot): its rows continue in a column of the new name.",
+                hint="A new snapshot continues its rows in a column of the new name: cdc snapshot {source} {table}",
                 table=rename.table,
                 column=old,
             )
@@ -370,7 +370,7 @@ def _refuse(
         if old.lower() in have and clash([new], reserved(state.mode) | set(SOURCE_KEYS.values())):
             raise IncompatibleSchema(
                 f"column {new} has a name that is reserved in the lake",
-                hint="Rename the column at the source, and take a new snapshot of this table (cdc snapshot).",
+                hint="Rename the column at the source, then: cdc snapshot {source} {table}",
                 table=rename.table,
                 column=new,
             )

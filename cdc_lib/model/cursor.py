@@ -255,6 +255,18 @@ class Cursor:
             elif move.kind in ("failover", "rewind"):
                 epoch -= 1
 
+    @property
+    def epoch_before_return(self) -> int | None:
+        """The epoch that went on after the cursor's position, if the last move went back on the same server; else None."""
+        last = self.moves[-1] if self.moves else None
+        if last is None or last.start is None or not last.stop < last.start:
+            return None
+        if last.kind == "rewind" and self.epoch_changes:
+            change = self.epoch_changes[-1]
+            same = change.previous_end.identity.is_same_server(change.new_start.identity)
+            return self.epoch - 1 if same else None
+        return self.epoch if last.kind == "restore" else None
+
     def end_of_epoch(self, epoch: int) -> Position | None:
         """Return where an epoch ends as of now; None for an epoch that this cursor does not know."""
         if epoch == self.epoch:

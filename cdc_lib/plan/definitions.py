@@ -92,7 +92,8 @@ class ServerDefinitions:
         if not histories.needed:
             return (), ()
         jumped = bool(cursor.moves) and cursor.moves[-1].kind not in ("start", "ack")
-        new = histories.register(self.tables, cursor.position, cursor_jumped=jumped)
+        former = cursor.epoch_before_return
+        new = histories.register(self.tables, cursor.position, cursor_jumped=jumped, former=former)
         changed = [one for one in self.defined.to_compare(self.tables) if one not in new]
         if not changed or cursor.in_flight:  # what windows in flight change is not in the history yet
             return (), changed

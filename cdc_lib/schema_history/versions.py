@@ -34,11 +34,11 @@ from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
 from cdc_lib.mysql.table_definition import Definitions
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
-from cdc_lib.store.schemas import SchemaVersions, VersionsAt
+from cdc_lib.store.schemas import FormerState, SchemaVersions, VersionsAt
 
 HINT = (
-    "Set binlog_row_metadata=FULL at the source, so that new rows name their columns, and take a new snapshot of the table "
-    "(cdc snapshot): it replaces the rows in between."
+    "Set binlog_row_metadata=FULL at the source, so that new rows name their columns. A new snapshot replaces the rows in between: "
+    "cdc snapshot {source} {table}"
 )
 
 UNSEEN = "its columns or its key were changed by a statement that is not in the binlog"
@@ -128,13 +128,16 @@ class Histories:
 
     # --- first versions
 
-    def register(self, tables: Iterable[Entity], since: Position, *, cursor_jumped: bool = False) -> Collection[Entity]:
+    def register(
+        self, tables: Iterable[Entity], since: Position, *, cursor_jumped: bool = False, former: int | None = None
+    ) -> Collection[Entity]:
         """Write a first version for each table that has none, and for its database; returns these.
 
         Args:
             tables: the captured tables.
             since: start of the next window; definitions are valid from there on if no statement changed them since.
             cursor_jumped: whether the cursor jumped, so that statements may have been missed.
+            former: epoch whose history knows the tables at ``since`` on the same server, because the cursor went back.
 
         Raises:
             SourceError: the server cannot be reached or refuses.
@@ -152,9 +155,14 @@ class Histories:
             return ()
         statements = self._statements(since, max(r.binlog_end for r in read.values()))
         named = self._named(statements)
+        before = SchemaVersions(self.store, self.config.source, former).states(since) if former is not None else {}
         for entity, one in read.items():
-            if one.definition is not None:
-                seen = [at for at, _ in named.get(entity, ()) if at < one.binlog_end]
+            if one.definition is None:
+                continue
+            seen = [at for at, _ in named.get(entity, ()) if at < one.binlog_end]
+            if not seen and _changed_unseen(before.get(entity), one.definition):
+                self._put_unseen(SchemaVersion(self.config.source, self.epoch, *entity, since, None), since, one)
+            else:
                 self._put(entity, seen[-1] if seen else since, one.definition)
         return read.keys()
 
@@ -328,6 +336,8 @@ class Histories:
         known = self.versions.known_from(*entity, lost.position)
         if known is not None and known.definition is not None:
             return known.definition
+        if entity[1] and self.versions.has_unseen(*entity, lost.position):
+            raise self._still_unknown(entity, replace(lost, why=UNSEEN), [], can_be_read=kept(*entity) == "rows")
         with self._reader() as read_one:
             one = read_one(entity)
         named = already_read.naming(entity, lost.position, one.binlog_end)
@@ -347,7 +357,7 @@ class Histories:
         self, entity: Entity, lost: UnknownDefinition, seen: list[Dated], *, can_be_read: bool = False
     ) -> DecodeError:
         what = f"after {self._shown(lost.statement)[:200]!r} ({lost.why})" if lost.statement else f"({lost.why})"
-        later = "it does not exist any more"
+        later = "it changed, or does not exist any more"
         if seen:
             later = f"it was changed again at {seen[0][0]} by {self._shown(seen[0][1])[:200]!r}"
         kind, hint = (TableReplaced, "The table is read again automatically.") if can_be_read else (UnknownSchema, HINT)
@@ -397,3 +407,11 @@ class ArchivedHistories(Histories):
         if known is None or known.definition is None:
             raise self._still_unknown(entity, lost, [])
         return known.definition
+
+
+def _changed_unseen(before: FormerState | None, now: Definition) -> bool:
+    """Whether a table changed, by what is known of it at a position, although no statement after that names it."""
+    if before is None:
+        return False
+    definition = before.version.definition
+    return before.unseen_since or (definition is not None and not decode_alike(definition, now))

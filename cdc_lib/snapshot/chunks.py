@@ -88,7 +88,7 @@ def of_part(schema: TableSchema, part: RowSelection | None) -> str:
     if part.key != schema.primary_key:
         raise ConfigError(
             f"the snapshot of {part.text} was requested under another primary key: {', '.join(part.key)}",
-            hint="cdc snapshot {source} --cancel TABLE cancels it; request it again.",
+            hint="cdc snapshot {source} --cancel {table} cancels it; request it again.",
             table=schema.name,
         )
     conditions = [in_range(schema, part)] if part.is_range else [part.where]

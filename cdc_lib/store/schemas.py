@@ -5,6 +5,7 @@ The version at a position is found by keys alone; only its document is read.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -18,6 +19,19 @@ from cdc_lib.store import documents, layout
 
 _MANY = 16
 """Tables from which on one listing of all versions costs less than one for each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormerState:
+    """What an epoch knew of a table at a position to which the cursor went back.
+
+    Args:
+        version: the version there.
+        unseen_since: whether a change was noticed at the position or after it that no statement shows.
+    """
+
+    version: SchemaVersion
+    unseen_since: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +101,25 @@ class SchemaVersions:
             if limit is None or name < limit:
                 found[f"{folder}/"] = info.key
         return found
+
+    def states(self, position: Position) -> dict[tuple[str, str], FormerState]:
+        """Return what is known of each table and database at a position; of one that is known only later, its first version."""
+        limit, folders = _limit(position), defaultdict[str, list[str]](list)
+        for info in self.store.list(layout.schemas_prefix(self.source, self.epoch)):
+            folder, _, name = info.key.rpartition("/")
+            folders[folder].append(name)
+        found = {}
+        for folder, names in folders.items():
+            version = self.load(f"{folder}/{max((n for n in names if n < limit), default=min(names))}")
+            if version is not None:
+                unseen = any("-unseen" in name and name >= position.sortable for name in names)
+                found[version.database, version.table] = FormerState(version, unseen)
+        return found
+
+    def has_unseen(self, database: str, table: str, position: Position) -> bool:
+        """Whether a change was noticed at a position or after it that no statement shows."""
+        names = (key.rpartition("/")[2] for key in self._keys(database, table))
+        return any("-unseen" in name and name >= position.sortable for name in names)
 
     def tables_of(self, databases: Collection[str], position: Position) -> dict[str, list[tuple[str, str]]]:
         """Return (database, table) of the tables with a definition at a position, by database, in no order; in one listing."""

@@ -85,7 +85,7 @@ class RangeDeletes:
             )
             raise MergeError(
                 f"which rows of {read_range.selection.text} were deleted must be asked of the source, and {why}",
-                hint="Change that, or give the snapshot up (cdc snapshot {source} --cancel TABLE) and take the whole "
+                hint="Change that, or give the snapshot up (cdc snapshot {source} --cancel {table}) and take the whole "
                 "table.",
                 table=read_range.schema.name,
             )

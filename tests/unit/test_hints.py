@@ -110,3 +110,12 @@ def test_a_hint_names_what_is_known_later():
         == error.hint
         == ("Nothing was published. Take the table again: cdc snapshot shop shop.orders")
     )
+
+
+def test_a_command_in_a_hint_can_be_pasted():
+    """The source, where the error passes a place that knows it, and the table, quoted for a shell."""
+    error = MergeError("wrong", hint="cdc snapshot {source} {table}", table="shop.`a b`")
+    assert error.hint == "cdc snapshot SOURCE 'shop.`a b`'"
+    error.fill(source="shop")
+    assert error.hint == "cdc snapshot shop 'shop.`a b`'"
+    assert MergeError("wrong", hint="cdc snapshot {source} {table}", source="shop").hint == "cdc snapshot shop TABLE"

@@ -66,7 +66,7 @@ def rows_fault(status: int, table: str, context: ErrorContext) -> CdcError:
     if status == partial_images.NO_KEY:
         return UnsupportedValue(
             "a row image without the table's key",
-            hint="Set binlog_row_image=FULL at the source (also in sessions) and take a new snapshot of the table.",
+            hint="Set binlog_row_image=FULL at the source, also in sessions. Then: cdc snapshot {source} {table}",
             **context,
             table=table,
         )

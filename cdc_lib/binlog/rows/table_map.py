@@ -232,7 +232,7 @@ def _check(
         raise UnknownSchema(
             f"the binlog and the schema history disagree about a table:\n{text}\n",
             hint="A change of the table is not in the binlog. Set binlog_row_metadata=FULL at the source, so that new rows name "
-            "their columns, and take a new snapshot of the table (cdc snapshot): it replaces these rows. Where it cannot be "
+            "their columns. A new snapshot replaces these rows: cdc snapshot {source} {table}. Where it cannot be "
             "FULL, remove the table's documents under schemas/ in the store before the snapshot.",
             table=known.name,
         )

@@ -18,7 +18,7 @@ from cdc_lib.model.schema import SourceType
 
 _KEY_HINT = (
     "SELECT shows the error value 0 and the member '' alike, so two keys would become one. Correct the row (WHERE column + 0 = 0 "
-    "finds it) and take a new snapshot (cdc snapshot), or exclude the table."
+    "finds it), then: cdc snapshot {source} {table}; or exclude the table."
 )
 
 

@@ -15,9 +15,9 @@ from cdc_lib.binlog.types.builders import TextBuilder
 from cdc_lib.binlog.types.codec import Bytes, Cells, ValueFault
 from cdc_lib.model.value_policy import ValuePolicy
 
-_HINT = "Correct the row and take a new snapshot (cdc snapshot), or set invalid_text: replace in the source file."
+_HINT = "Correct the row, then: cdc snapshot {source} {table}; or set invalid_text: replace in the source file."
 _KEY_HINT = (
-    "Correct the row and take a new snapshot (cdc snapshot), or exclude the table. With invalid_text: replace two keys could "
+    "Correct the row, then: cdc snapshot {source} {table}; or exclude the table. With invalid_text: replace two keys could "
     "become one, so it does not apply to keys. Of a character with two codes in its character set, keys have one."
 )
 
