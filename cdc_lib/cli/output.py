@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
@@ -30,6 +31,14 @@ def console(*, stderr: bool = False) -> Console:
 def say(text: str, style: str = "") -> None:
     """Print one line without markup."""
     console().print(Text(text, style=style), soft_wrap=True)
+
+
+def agreed(question: str, *, yes: bool) -> bool:
+    """Ask a person, unless ``--yes`` was given; after a no, print that nothing was changed."""
+    if yes or typer.confirm(question):
+        return True
+    say("nothing was changed")
+    return False
 
 
 class _ToStderr(logging.Handler):

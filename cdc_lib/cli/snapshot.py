@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cdc_lib.cli.context import SourceName, caller, config_of, find
-from cdc_lib.cli.output import say
+from cdc_lib.cli.output import agreed, say
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.results import ResnapshotPreview
@@ -80,8 +80,7 @@ def _ask_part(pipeline: Pipeline, source: str, request: PartialRequest, *, yes: 
             f"{request.text}: they are read again, and rows of the lake between these keys that the source no longer has go"
         )
     say("Until they are read, the lake of this source does not change; draining continues.")
-    if not yes and not typer.confirm("Read them?"):
-        say("nothing was changed")
+    if not agreed("Read them?", yes=yes):
         return
     task = pipeline.snapshot_rows(request, by=caller("snapshot"))
     say(
@@ -94,8 +93,7 @@ def _ask_whole(pipeline: Pipeline, source: str, tables: list[str], why: str, *, 
     for one in previews:
         say(_described(one, replaces=replaces))
     say("Until they are read, the lake does not change these tables; the others are merged as ever.")
-    if not yes and not typer.confirm(f"Read {len(previews)} tables of {source} again?"):
-        say("nothing was changed")
+    if not agreed(f"Read {len(previews)} tables of {source} again?", yes=yes):
         return
     for record in pipeline.resnapshot(
         [one.table for one in previews], by=caller("snapshot"), why=why, replaces=replaces

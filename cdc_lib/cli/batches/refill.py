@@ -9,7 +9,7 @@ import typer
 from cdc_lib.backfill.refill import BatchRefill
 from cdc_lib.backfill.refill_window import RefilledWindow
 from cdc_lib.cli.context import SourceName, caller, config_of, find
-from cdc_lib.cli.output import say, size
+from cdc_lib.cli.output import agreed, say, size
 from cdc_lib.cli.pipelines import open_pipeline
 
 
@@ -50,8 +50,7 @@ def refill(
             "the next merge continues"
         )
         return
-    if not yes and not typer.confirm(f"Continue after them, and read every table of {source} again?"):
-        say("nothing was changed")
+    if not agreed(f"Continue after them, and read every table of {source} again?", yes=yes):
         return
     move = refilling.go_over(by=caller("batches refill"), why=why or "batches were lost")
     say(f"the lake cursor went from {move.start} to {move.stop}; the next runs read every table again")

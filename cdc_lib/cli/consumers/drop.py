@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cdc_lib.cli.context import SourceName, config_of, find
-from cdc_lib.cli.output import say
+from cdc_lib.cli.output import agreed, say
 from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.consumers.restore import keep
 from cdc_lib.consumers.subscribe import OWN
@@ -31,8 +31,8 @@ def drop(
     held = pipeline.cursors.load(source, name)
     if held is None:
         raise ConfigError(f"{source} has no consumer {name}", hint=f"cdc consumers list {source} names them.")
-    if not yes:
-        typer.confirm(f"Drop {name}, which is at {held.position}?", abort=True)
+    if not agreed(f"Drop {name}, which is at {held.position}?", yes=yes):
+        return
     key = keep(pipeline.store, held)
     pipeline.cursors.remove(held)
     say(f"{name} is dropped; back: cdc cursor restore {source} {name} --replaced {key}")

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cdc_lib.cli.context import ConsumerName, SourceName, caller, config_of, find
-from cdc_lib.cli.output import say
+from cdc_lib.cli.output import agreed, say
 from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.consumers.rebuilt_cursors import Rebuilding
 from cdc_lib.consumers.restore import restore as write_restored
@@ -56,8 +56,8 @@ def restore(
     for one in chosen:
         held = pipeline.cursors.load(source, one.consumer)
         say(f"{one.consumer}: {_position_text(held)} → {_position_text(one)}", style="bold")
-    if not yes:
-        typer.confirm("Restore?", abort=True)
+    if not agreed("Restore?", yes=yes):
+        return
     restored = write_restored(
         pipeline.store, pipeline.cursors, chosen,
         source=source, by=caller("cursor restore"), why=why or f"from {origin}", at=datetime.now(UTC),

@@ -8,7 +8,7 @@ import typer
 
 from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.cursor.locate import At, Gtid, Time, show_located, start_of
-from cdc_lib.cli.output import say
+from cdc_lib.cli.output import agreed, say
 from cdc_lib.cli.pipelines import open_pipeline
 
 
@@ -35,8 +35,7 @@ def rewind(
         show_located(found)
         if found.bytes_to_cursor is not None and found.bytes_to_cursor < 0:
             say("The changes in between will never be in the lake.", style="bold yellow")
-    if not yes and not typer.confirm(f"Move the drain cursor of {source}?"):
-        say("nothing was moved")
+    if not agreed(f"Move the drain cursor of {source}?", yes=yes):
         return
     moved = pipeline.rewind(start, by=caller("cursor rewind"), why=why)
     say(f"drain cursor at {moved.position} in epoch {moved.epoch}; cdc cursor rewind {source} --undo takes it back")

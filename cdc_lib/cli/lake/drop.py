@@ -9,7 +9,7 @@ import typer
 
 from cdc_lib.cli.context import SourceName, config_of, find
 from cdc_lib.cli.lake.reader import lake_reader
-from cdc_lib.cli.output import say
+from cdc_lib.cli.output import agreed, say
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.table_mode import Mode
@@ -42,8 +42,7 @@ def drop(
         name = str(lake.name)
         cuts = [one for one in cut.tables if one.lake_table == name] if cut is not None else []
         say(f"{name} would be lost: {lost_with(cuts, table)}")
-        if not yes and not typer.confirm(f"Drop {name}?"):
-            say("nothing was changed")
+        if not agreed(f"Drop {name}?", yes=yes):
             return
         catalog.drop_table(config, lake.name)
         say(f"{name} is no longer in the catalog; its files stay, and may be removed")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cdc_lib.cli.context import SourceName, caller, config_of, find
-from cdc_lib.cli.output import say
+from cdc_lib.cli.output import agreed, say
 from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.merge.planner import plan_of
 from cdc_lib.model.cursor import LAKE
@@ -29,8 +29,7 @@ def rollback(
     if lake is not None and lake.is_merging:
         plan = plan_of(lake)
         say(f"in flight: {len(plan.batches)} batches from {plan.start} to {plan.stop}")
-        if not yes and not typer.confirm(f"Forget this merge of {source}?"):
-            say("nothing was changed")
+        if not agreed(f"Forget this merge of {source}?", yes=yes):
             return
     moved = pipeline.rollback(by=caller("step rollback"), why=why)
     say(f"the lake cursor is at {moved.position} with nothing in flight; cdc step merge {source} plans the next merge")

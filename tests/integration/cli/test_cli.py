@@ -229,7 +229,7 @@ def test_a_position_is_shown_and_the_cursor_moves_only_after_confirmation(cdc):
     assert found["bytes_to_cursor"] == 0
     assert "from the cursor" in cdc("cursor", "locate", "orders", "--position", at)
     generation = cursors(cdc)["drain"]["generation"]
-    assert "nothing was moved" in cdc("cursor", "rewind", "orders", "--position", at)
+    assert "nothing was changed" in cdc("cursor", "rewind", "orders", "--position", at)
     assert cursors(cdc)["drain"]["generation"] == generation
     assert "in epoch 2" in cdc(
         "cursor", "rewind", "orders", "--position", f"{start['file']}:4", "--why", "a try", "--yes"

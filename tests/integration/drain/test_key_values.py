@@ -15,6 +15,7 @@ from cdc_lib.reselect.rows import Reread
 from cdc_lib.snapshot import key_dates
 from cdc_lib.store import layout
 from tests.harness.capture import Capture
+from tests.harness.lax_session import lax
 from tests.harness.rounds import drain_round
 
 INVALID = ["0000-00-00", "2024-00-10", "2024-02-31"]
@@ -24,16 +25,6 @@ INVALID = ["0000-00-00", "2024-00-10", "2024-02-31"]
 def capture(any_server, database, tmp_path):
     """Chunks of two rows begin and end at such keys."""
     return Capture(any_server, database, tmp_path, snapshot={"chunk_rows": 2})
-
-
-def lax(capture, *statements):
-    """Run statements in a session that takes every date."""
-    with capture.server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'")
-        cursor.execute(f"USE {capture.database}")
-        for statement in statements:
-            cursor.execute(statement)
-        connection.commit()
 
 
 def cursor_of(capture):

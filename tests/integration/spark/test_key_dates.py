@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.harness.lax_session import lax
 from tests.harness.verify import Compared
 
 DAYS = ("0000-00-00", "2024-01-01")
@@ -20,16 +21,6 @@ SNAPSHOT = (
 @pytest.fixture
 def source(any_server, database, tmp_path, lake):
     return Compared(any_server, database, tmp_path, lake, on_error="quarantine")
-
-
-def lax(source, *statements):
-    """Run statements in a session that takes every date."""
-    with source.server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SET SESSION sql_mode = ''")
-        cursor.execute(f"USE {source.database}")
-        for statement in statements:
-            cursor.execute(statement)
-        connection.commit()
 
 
 def shown(source, table):
