@@ -161,7 +161,7 @@ class LakeMissing(ConfigError):
 
 
 class LakeRefused(ConfigError):
-    """The storage or the catalog of the lake refuses the job, for all tables."""
+    """The storage or the catalog of the lake refuses the job, usually for all tables."""
 
     code = "lake_refused"
 

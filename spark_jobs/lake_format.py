@@ -6,13 +6,14 @@ A second format implements :class:`LakeFormat` in its own folder and is added to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.config.maintenance import MaintenanceConfig
+from cdc_lib.errors import CdcError
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.lake_upkeep import Maintained, Tidied, UpkeepNeed
 from cdc_lib.model.layout import Layout
@@ -45,8 +46,8 @@ class LakeFormat(Protocol):
         """
         ...
 
-    def ensure_namespaces(self, spark: SparkSession, names: Iterable[LakeName]) -> None:
-        """Create the namespaces of tables, before the tables' threads would race to create them."""
+    def ensure_namespaces(self, spark: SparkSession, names: Collection[LakeName]) -> dict[LakeName, CdcError]:
+        """Create the namespaces of tables, before the tables' threads would race to create them; returns the errors of the others."""
         ...
 
     def tidy(

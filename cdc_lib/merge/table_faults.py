@@ -1,20 +1,28 @@
 """Which errors of a merge concern one table alone, so that the others are merged without it: pure.
 
-An error of the machine, the storage or the catalog meets every table. Quarantining a table for it would cost a new snapshot and
-help nobody.
+- An error that passes (:attr:`~cdc_lib.errors.CdcError.retryable`: a store that is down, a conflict) concerns no table.
+- The permanent error of a table is its own, unless all tables of the merge met the same and none was merged.
+- A storage or catalog that refuses the job, and a machine that is full or out of memory, usually meet every table: quarantining
+  tables for it would cost new snapshots and help nobody. It is a table's own once two merges in a row met it with this table, and
+  the second one merged at least as many tables as met it: the folder that is denied, the table that needs more than the machine has.
+- An error outside the tables (a plan, a cursor, a driver that ends) never gets here: it ends the job.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from cdc_lib.errors import CdcError, ConfigError, CorruptBatch, LakeRefused, MachineExhausted, MergeError
+from cdc_lib.model.failed_table import StoppedTable
 from cdc_lib.model.table_name import TableName
 
 _UNSPECIFIC = (MergeError, ConfigError, CorruptBatch)
 """Classes of errors that may have a cause outside their table; their subclasses have one in it."""
+
+_SHARED = (LakeRefused, MachineExhausted)
+"""Classes of errors of what all tables share."""
 
 _NAMES = re.compile(r"\w*(?:Exception|Error)\b|\[[A-Z_.]+\]")
 """Names of Java exceptions, and Spark's error classes."""
@@ -35,15 +43,22 @@ class FailedTable:
     error: CdcError
 
 
-def faults_of_one_table(failed: Sequence[FailedTable], merged: int) -> list[FailedTable]:
+def faults_of_one_table(
+    failed: Sequence[FailedTable], merged: int, before: Collection[StoppedTable] = ()
+) -> list[FailedTable]:
     """Return the failures that concern their table alone.
 
     Args:
         failed: all tables of a merge that failed.
         merged: how many did not.
+        before: those that stopped in the merge before.
     """
+    shared = {one.lake_table for one in failed if isinstance(one.error, _SHARED)}
+    again = {(one.lake_table, one.code) for one in before if len(shared) <= merged}
     permanent = [
-        one for one in failed if not one.error.retryable and not isinstance(one.error, LakeRefused | MachineExhausted)
+        one
+        for one in failed
+        if not one.error.retryable and (not isinstance(one.error, _SHARED) or (one.lake_table, one.error.code) in again)
     ]
     kinds = {_kind_of(one) for one in permanent}
     common = not merged and len(permanent) > 1 and len(permanent) == len(failed) and len(kinds) == 1

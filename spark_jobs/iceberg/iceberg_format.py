@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.maintenance import MaintenanceConfig
+from cdc_lib.errors import CdcError
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.lake_upkeep import Maintained, Tidied, UpkeepNeed
 from cdc_lib.model.layout import Layout
@@ -31,13 +32,21 @@ class IcebergFormat:
         """Return one lake table, which need not exist yet."""
         return IcebergTable(session, name, source, tables)
 
-    def ensure_namespaces(self, spark: SparkSession, names: Iterable[LakeName]) -> None:
-        """Create the namespaces of tables, before the tables' threads would race to create them."""
+    def ensure_namespaces(self, spark: SparkSession, names: Collection[LakeName]) -> dict[LakeName, CdcError]:
+        """Create the namespaces of tables, before the tables' threads would race to create them; returns the errors of the others."""
+        refused: dict[LakeName, CdcError] = {}
         for name in {(one.catalog, one.namespace): one for one in sorted(names, key=str)}.values():
             parts = ".".join(map(quoted, (name.catalog, *name.namespace)))
-            with translate_errors("create the namespace", parts):
-                if not spark.catalog.databaseExists(parts):
-                    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {parts}{located(namespace_location_of(spark, name))}")
+            try:
+                with translate_errors("create the namespace", parts):
+                    if not spark.catalog.databaseExists(parts):
+                        spark.sql(
+                            f"CREATE NAMESPACE IF NOT EXISTS {parts}{located(namespace_location_of(spark, name))}"
+                        )
+            except CdcError as error:
+                same = (one for one in names if (one.catalog, one.namespace) == (name.catalog, name.namespace))
+                refused |= {one: type(error)(error.message, hint=error.hint, **error.context) for one in same}
+        return refused
 
     def tidy(
         self,

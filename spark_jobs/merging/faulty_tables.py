@@ -107,7 +107,7 @@ class FaultyTables:
         Returns:
             The tables that the merge can be planned without.
         """
-        alone = faults_of_one_table(self.failed, merged)
+        alone = faults_of_one_table(self.failed, merged, self.before)
         again = [one for one in self.failed if self._is_cured(one) or (one in alone and self._is_read_again(one))]
         rest = [one for one in alone if one not in again] if self.config.on_error == "quarantine" else []
         held = [one for one in rest if statement_of(one.error) is not None]

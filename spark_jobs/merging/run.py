@@ -152,6 +152,7 @@ def merge(
     lag = lag_of(batches, now())
     named = lru_cache(partial(named_snapshots, store, config.source))
     answers = answers_for(config, store)
+    refuse_other_clock(store, config.source, partial(java_now, spark))
     job = TableMerge(
         config,
         store,
@@ -164,9 +165,8 @@ def merge(
         named_by_cuts=named,
         now=now,
         answers=answers,
+        refused=LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes}),
     )
-    refuse_other_clock(store, config.source, partial(java_now, spark))
-    LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
     faulty = FaultyTables.of(config, store, plan, say)
     try:
         merged = merge_all(spark, job, lakes, say, faulty.failed, changed)

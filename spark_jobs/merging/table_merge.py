@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import CdcError, CorruptBatch, IncompatibleSchema, MergeConflict, MergeError
+from cdc_lib.errors import CdcError, CorruptBatch, IncompatibleSchema, LakeRefused, MergeConflict, MergeError
 from cdc_lib.lake.evolution import lake_columns, misfit
 from cdc_lib.lake.layout import fitted, layout_of
 from cdc_lib.lake.modes import mode_of
@@ -56,7 +56,7 @@ from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.merge.untouched import looked_at
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import DRAIN, EpochChange
-from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
+from cdc_lib.model.lake_table import LakeColumn, LakeName, LakeTable, Marker
 from cdc_lib.model.lake_upkeep import Tidied
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.position import Point, Position
@@ -125,6 +125,7 @@ class TableMerge:
         counts: selects the batches of a table; None for all.
         now: returns the time (UTC), by which old snapshots are removed.
         answers: about schema changes, read once: all decisions of a merge see the same.
+        refused: the errors of lake tables that cannot be merged, because their namespace cannot be created.
     """
 
     config: SourceConfig
@@ -141,6 +142,7 @@ class TableMerge:
     counts: Counts | None = None
     now: Now = utc_now
     answers: Sequence[SchemaAnswer] = ()
+    refused: Mapping[LakeName, CdcError] = field(default_factory=dict)
 
     def run(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         """Merge one lake table; retried when another commit comes first.
@@ -153,6 +155,8 @@ class TableMerge:
             StoreError: a batch or the lake's storage cannot be read.
             ConfigError: a predicate of the source file cannot be used.
         """
+        if lake.name in self.refused:
+            raise self.refused[lake.name]
         retry = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
         with translate_errors("merge", ", ".join(lake.tables)):
             cuts: list[TableCut] = retry(self._attempt, session, lake)
@@ -198,11 +202,13 @@ class TableMerge:
         return [one for one in found if one is not None]
 
     def _states(self, targets: Mapping[str, MergeTarget[DataFrame]]) -> dict[str, LakeTable | None]:
-        """Load lake tables; one whose metadata are lost is left out and reported, and the others go on."""
+        """Load lake tables; one whose metadata are lost, or that the storage refuses, is left out and reported, and the others go on."""
         states: dict[str, LakeTable | None] = {}
         for name, target in targets.items():
             try:
                 states[name] = target.load()
+            except LakeRefused as error:
+                self.say(f"{name}: could not be looked at, and stays as of the last cut: {error.message}. {error.hint}")
             except CorruptBatch as error:
                 if self.watch is None:
                     raise

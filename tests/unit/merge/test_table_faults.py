@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cdc_lib.errors import (
@@ -15,6 +17,7 @@ from cdc_lib.errors import (
     StoreUnavailable,
 )
 from cdc_lib.merge.table_faults import FailedTable, faults_of_one_table
+from cdc_lib.model.failed_table import StoppedTable
 from cdc_lib.model.table_name import TableName
 
 
@@ -34,6 +37,19 @@ def test_a_permanent_error_of_one_table_concerns_it(kind):
 def test_an_error_of_the_machine_or_one_that_passes_concerns_no_table(kind):
     """The merge is tried again, or waits for a person."""
     assert faults_of_one_table(failed(kind("no answer")), 3) == []
+
+
+@pytest.mark.parametrize("kind", [LakeRefused, MachineExhausted])
+def test_what_two_merges_met_with_one_table_while_others_were_merged_is_its_own(kind):
+    """A folder that is denied, a table that needs more memory than there is: not if it was another error, or met most tables."""
+    one = failed(kind("no permission"))
+    before = [StoppedTable.by(each.error, each.tables, each.lake_table) for each in one]
+    assert faults_of_one_table(one, 1, before) == one
+    assert faults_of_one_table(one, 0, before) == []
+    assert faults_of_one_table(failed(kind(""), kind("")), 1, before) == []
+    assert faults_of_one_table(failed(kind(""), kind("")), 2, before)[0].tables == one[0].tables
+    assert faults_of_one_table(one, 1, [replace(each, code="merge_error") for each in before]) == []
+    assert faults_of_one_table(one, 1, [replace(each, lake_table="lake.shop.other") for each in before]) == []
 
 
 def test_what_all_tables_meet_concerns_none_of_them():

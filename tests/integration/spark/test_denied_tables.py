@@ -1,0 +1,79 @@
+"""A storage or a catalog that refuses the job for one table: with ``on_error: quarantine`` the others go on.
+
+The catalog is SQLite, and a trigger in it refuses as a service does that denies access.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing, contextmanager
+
+import pytest
+
+from tests.harness.shop import Shop
+
+DENY = "CREATE TRIGGER denies BEFORE {what} WHEN {when} BEGIN SELECT json_extract('{{}}', 'AccessDenied'); END"
+
+
+@pytest.fixture
+def shop(any_server, database, tmp_path, lake, monkeypatch):
+    shop = Shop.on_running_spark(any_server, database, tmp_path, lake, monkeypatch)
+    shop.write(on_error="quarantine")
+    shop.runs(2)
+    return shop
+
+
+@contextmanager
+def denied(shop, what, when):
+    """Let the catalog refuse statements."""
+    file = str(shop.lake.config.lake.uri).removeprefix("jdbc:sqlite:").partition("?")[0]
+    with closing(sqlite3.connect(file, timeout=30)) as catalog:
+        catalog.execute(DENY.format(what=what, when=when))
+        try:
+            yield
+        finally:
+            catalog.execute("DROP TRIGGER denies")
+
+
+def lake_reaches_the_drain(shop):
+    (status,) = json.loads(shop.cdc("cdc status shop --json"))
+    return status["lake"]["position"] == status["drain"]["position"]
+
+
+def brought(shop):
+    """Do what the status says, and compare all tables."""
+    assert "cdc quarantine resume shop" in shop.cdc("cdc status shop")
+    shop.cdc("cdc quarantine resume shop shop.orders")
+    shop.change(9)
+    shop.runs(3)
+    shop.assert_equal()
+
+
+def test_a_table_that_the_catalog_refuses_in_two_merges_is_quarantined_alone(shop):
+    """The first merge waits: the job may have lost its rights. The second one brings the other table."""
+    when = f"NEW.table_namespace = '{shop.database}' AND NEW.table_name = 'orders'"
+    with denied(shop, "UPDATE ON iceberg_tables", when):
+        shop.change(1)
+        assert "no permission" in shop.cdc("cdc run shop", 2)
+        assert not lake_reaches_the_drain(shop)
+        assert shop.rows("lines") == shop.source_rows("lines")
+        shop.change(2)
+        assert "orders: quarantined: could not" in shop.cdc("cdc run shop")
+        assert lake_reaches_the_drain(shop)
+        assert shop.rows("lines") == shop.source_rows("lines")
+    brought(shop)
+
+
+def test_a_namespace_that_cannot_be_made_quarantines_its_tables_alone(shop):
+    """The tables of other namespaces are merged by the same job."""
+    routes = [{"tables": f"{shop.database}.orders", "into": f"{shop.database}_elsewhere.orders"}]
+    with denied(shop, "INSERT ON iceberg_namespace_properties", f"NEW.namespace = '{shop.database}_elsewhere'"):
+        shop.write(routes=routes)
+        shop.change(1)
+        shop.cdc("cdc run shop", 2)
+        assert shop.rows("lines") == shop.source_rows("lines")
+        shop.change(2)
+        assert "could not create the namespace" in shop.cdc("cdc run shop")
+        assert lake_reaches_the_drain(shop)
+        assert shop.rows("lines") == shop.source_rows("lines")
