@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,9 +49,10 @@ class LostLakeFiles:
         self.foreign.lake.events[f"lost lake files: {'folder' if lost.suffix == '' else lost.suffix}"] += 1
         self.foreign.changed.add(table)
 
-    def unsaid(self) -> list[str]:
-        """Return the tables whose lake tables cannot be read although no finding and no quarantine names them."""
-        if not (lost := [table for table in sorted(self.foreign.changed) if self._is_lost(table)]):
+    def unsaid(self, existing: Collection[str]) -> list[str]:
+        """Return the tables of the source whose lake tables cannot be read although no finding and no quarantine names them."""
+        changed = sorted(self.foreign.changed.intersection(existing))
+        if not (lost := [table for table in changed if self._is_lost(table)]):
             return []
         pipeline = self.foreign.pipeline
         said = "\n".join(f"{one.what} {one.hint}" for one in pipeline.preflight() if one.level != "ok")

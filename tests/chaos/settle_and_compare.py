@@ -100,11 +100,11 @@ class Settler:
         if not foreign.changed and foreign.dropped.isdisjoint(self.workload.tables()):
             return
         self.round()
-        if self.lost.unsaid():  # nothing was merged since
+        if self.lost.unsaid(self.workload.tables()):  # nothing was merged since
             self.workload.work()
             self.workload.repair()
             self.round()
-            if unsaid := self.lost.unsaid():
+            if unsaid := self.lost.unsaid(self.workload.tables()):
                 raise Broken(f"files of the lake tables of {', '.join(unsaid)} are lost, and no finding says so")
         quarantined = {entry.table for entry in self._drain.quarantined_tables}
         tables = [table for table in foreign.tables_to_resnapshot(self.workload.tables()) if table not in quarantined]
