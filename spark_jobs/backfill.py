@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -35,7 +34,6 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
-from cdc_lib.store.clock import refuse_other_clock
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.objects.open import open_at
 from spark_jobs.job import arguments_of, ended
@@ -45,7 +43,7 @@ from spark_jobs.merging.reselect import Say
 from spark_jobs.merging.run import merge_all
 from spark_jobs.merging.table_merge import ATTEMPTS, KeysOf, TableMerge
 from spark_jobs.runtime.log_lines import say as say_line
-from spark_jobs.runtime.session import java_now, spark_session, table_session
+from spark_jobs.runtime.session import spark_session, table_session
 
 _SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")
 
@@ -123,7 +121,7 @@ def _merged(config: SourceConfig, options: argparse.Namespace) -> str:
     archive = BackfillArchive(config, pipeline.store, pipeline.cursors)
     if archive.found(request.period) is None:
         return f"nothing of {request.period} was ever merged"
-    with spark_session(config) as spark:
+    with spark_session(config, store=pipeline.store) as spark:
         report = backfill(spark, config, pipeline, request)
     if options.report:
         Path(options.report).write_bytes(documents.dump(report))
@@ -140,7 +138,6 @@ def backfill(
         MergeError: or another error of a table; its text lists all failures.
         ConfigError: the name of a copy, or of a table, is not valid.
     """
-    refuse_other_clock(pipeline.store, config.source, partial(java_now, spark))
     retry = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
     report: BackfillReport = retry(_attempt, spark, config, pipeline, request, say, set())
     return report

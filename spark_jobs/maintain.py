@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
@@ -24,14 +23,13 @@ from cdc_lib.model.layout import Layout
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
-from cdc_lib.store.clock import refuse_other_clock
 from cdc_lib.store.cuts import last_cut, named_snapshots
 from cdc_lib.store.objects.open import open_store
 from spark_jobs.job import arguments_of, ended
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.parallel_tables import in_parallel
-from spark_jobs.runtime.session import java_now, spark_session
+from spark_jobs.runtime.session import spark_session
 
 ATTEMPTS = 3
 """Attempts per table when a merge commits first."""
@@ -54,7 +52,7 @@ def _maintain(config: SourceConfig, options: argparse.Namespace) -> str:
     names = lake_tables(config, last_cut(store, config.source), options.table)
     if not names:
         return "no lake tables yet"
-    with spark_session(config) as spark:
+    with spark_session(config, store=store) as spark:
         maintained = maintain(spark, config, store, names)
     waiting = len(names) - len(maintained)
     rewritten, added = sum(one.rewritten for one in maintained), sum(one.added for one in maintained)
@@ -113,9 +111,8 @@ def maintain(
 
     Raises:
         CdcError: of a table; the others are maintained.
-        WrongClock: this machine's clock and the store's differ, so that the age of files is unknown; nothing is removed.
+        WrongClock: this machine's clock is before the last commit of a table.
     """
-    refuse_other_clock(store, config.source, partial(java_now, spark))
     at, limit = datetime.now(UTC), config.maintenance.run_for
     named = named_snapshots(store, config.source, at - config.maintenance.keep_snapshots_for)
     layouts = layouts_of(config, last_cut(store, config.source), names)

@@ -55,7 +55,7 @@ def verify(
     """Start Spark and compare."""
     pipeline = Pipeline.open(config, credentials)
     rows = rows_to_compare(config, credentials, pipeline.cursors, tables, settings)
-    with spark_session(config, rows) as spark:
+    with spark_session(config, rows, pipeline.store if repair else None) as spark:
         lake = SparkLakeSums(spark, config.source)
         repairer = SparkRepairer(spark, config, pipeline.store, pipeline.reselector()) if repair else None
         verifier = Verifier(config, credentials, pipeline.store, pipeline.cursors, lake, repairer)

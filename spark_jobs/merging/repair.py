@@ -21,11 +21,12 @@ from cdc_lib.model.table_commit import Changes, Filled, TableCommit
 from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.rows import Refused, Reread, Reselector
 from cdc_lib.store import layout
+from cdc_lib.store.clock import refuse_later_commit
 from cdc_lib.verify.key_values import key_columns
 from cdc_lib.verify.lake import RepairRequest
 from spark_jobs.changes.frames import RowMapping, changes
 from spark_jobs.lake_format import LAKE_FORMAT
-from spark_jobs.runtime.session import table_session
+from spark_jobs.runtime.session import java_now, table_session
 
 ATTEMPTS = 3
 """Attempts to write rows when another commit comes first."""
@@ -71,6 +72,7 @@ class SparkRepairer:
         state = target.load()
         if state is None:
             return "the lake table does not exist yet: the first merge that has rows makes it"
+        refuse_later_commit(state.updated, java_now(session), str(subject.lake))
         # The re-selected rows may add columns to the table; older rows then get their pending defaults.
         [now] = reread.batch.manifest.schemas.values()
         policy = self.config.schema_changes.policy(*table.pair)

@@ -29,7 +29,6 @@ from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.policy import lag_of
-from cdc_lib.store.clock import refuse_other_clock
 from cdc_lib.store.cuts import last_cut, last_cut_by, named_snapshots
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.comments import carry_comments, comments_of
@@ -39,7 +38,7 @@ from spark_jobs.merging.reselect import Origin, Say
 from spark_jobs.merging.table_merge import Now, TableMerge, utc_now
 from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.parallel_tables import in_parallel
-from spark_jobs.runtime.session import java_now, spark_session
+from spark_jobs.runtime.session import spark_session
 from spark_jobs.sql import full_name
 
 log = logging.getLogger(__name__)
@@ -94,7 +93,7 @@ def run(
                     return publish_cut(store, plan, batches, tables, before, now(), time.monotonic() - began)
                 if spark is None:
                     rows = sum(file.rows for batch in batches for file in batch.manifest.files)
-                    spark = sessions.enter_context(spark_session(config, rows))
+                    spark = sessions.enter_context(spark_session(config, rows, store))
                 return merge(spark, config, plan, store, batches=batches, origin=origin, now=now, changed=changed)
             except MergeConflict as error:
                 planned = again() if again is not None and left else plan
@@ -152,7 +151,6 @@ def merge(
     lag = lag_of(batches, now())
     named = lru_cache(partial(named_snapshots, store, config.source))
     answers = answers_for(config, store)
-    refuse_other_clock(store, config.source, partial(java_now, spark))
     job = TableMerge(
         config,
         store,

@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,6 +28,8 @@ from cdc_lib.jobs.secrets import secret_variables
 from cdc_lib.lake.s3_settings import is_in_s3, only_catalog_knows, takes_settings_of_store
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.spark_master import is_in_one_process
+from cdc_lib.ports import ObjectStore
+from cdc_lib.store.clock import refuse_other_clock
 from spark_jobs.errors import translate_errors
 from spark_jobs.runtime.attach import OWN_FILE_SYSTEMS, attached_session, is_attached, tag_thread
 from spark_jobs.runtime.azure_settings import azure_settings
@@ -82,16 +85,22 @@ FIXED = {
 
 
 @contextmanager
-def spark_session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]:
+def spark_session(config: SourceConfig, rows: int = 0, store: ObjectStore | None = None) -> Iterator[SparkSession]:
     """Start Spark for one source, and stop it at the end of the block.
 
     Args:
         config: the source.
         rows: number of rows that the job reads, 0 if unknown; see :mod:`spark_jobs.runtime.java_options`.
+        store: of a job that writes to the lake: its clock and this machine's must be the same. None for a job that reads.
+
+    Raises:
+        WrongClock: the clocks differ.
     """
     with application(config, rows) as spark:
         connect_catalog(spark, config)
         refuse_other_versions(spark)
+        if store is not None:
+            refuse_other_clock(store, config.source, partial(java_now, spark))
         yield spark
 
 

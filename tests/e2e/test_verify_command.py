@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.harness.servers.skew import can_be_wrong, wrong_clock
+
 pytestmark = pytest.mark.turns(3)
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 OURS = re.compile(
     r"""\[[1-5]/5\]\ (plan|drain|ack\ drain|merge|ack\ lake) | [┏┃┡│└].* | snapshot-\S+:\ 3\ rows,.* | | drain\ cursor\ at\ .*
-    | 1\ batches\ up\ to\ .* | \S+\.a:\ 3\ changes\ into\ lake\..* | shop:\ cut\ .*,\ 3\ changes | lake\ cursor\ at\ .*""",
+    | merged:\ 0\ tables\ of\ .* | 1\ batches\ up\ to\ .* | \S+\.a:\ 3\ changes\ into\ lake\..* | shop:\ cut\ .*,\ 3\ changes | lake\ cursor\ at\ .*""",
     re.VERBOSE,
 )
 """Lines of the first run of a source."""
@@ -44,11 +46,11 @@ def cdc(mariadb_server, mariadb_database, tmp_path):
     }
     environment = {**os.environ, "CDC_PASSWORD": mariadb_server.cdc_password, "CDC_SOURCES": str(tmp_path / "sources")}
 
-    def run(*arguments, conf=None):
+    def run(*arguments, conf=None, more=None):
         settings["merge"]["conf"] = conf or {}
         (tmp_path / "sources" / "shop.yaml").write_text(yaml.safe_dump(settings))
         command = [sys.executable, "-m", "cdc_lib.cli", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
+        return subprocess.run(command, env=environment | (more or {}), capture_output=True, text=True, timeout=900)
 
     return run
 
@@ -81,6 +83,11 @@ def test_a_run_prints_its_own_lines_and_drift_is_an_exit_status_a_report_and_a_l
     assert "<code>other</code>" in (tmp_path / "report.html").read_text()
     status = cdc("status", "shop")
     assert f"{mariadb_database}.a has drift: 1 different" in status.stdout
+    if can_be_wrong():  # a commit of the future would hold up every later merge
+        ahead = cdc("verify", "shop", "--repair", more=wrong_clock(300))
+        assert (ahead.returncode != 0, "this machine's clock is at" in ahead.stderr) == (True, True), ahead
+        assert json.loads(cdc("verify", "shop", "--json").stdout)["tables"][0]["different"] == 1
+        assert cdc("verify", "shop", "--repair").returncode == 0
 
 
 def test_an_error_is_printed_once_with_warnings_of_spark_before_it(cdc, mariadb_server, mariadb_database, tmp_path):

@@ -8,6 +8,7 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,10 +23,12 @@ from cdc_lib.config import Loaded, SourceConfig
 from cdc_lib.errors import load_error
 from cdc_lib.jobs.request import JobName
 from cdc_lib.model.stored_window import StoredWindow
+from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
+from cdc_lib.store.clock import refuse_other_clock
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows
-from spark_jobs.runtime.session import connect_catalog
+from spark_jobs.runtime.session import connect_catalog, java_now
 from tests.harness.lake import Lake
 from tests.harness.pages import ROOT
 from tests.harness.replication import Pair
@@ -188,8 +191,10 @@ def over_the_running_spark(monkeypatch: pytest.MonkeyPatch, lake: Lake) -> None:
 
 def _running(spark: SparkSession) -> Any:
     @contextmanager
-    def session(config: SourceConfig, rows: int = 0) -> Iterator[SparkSession]:
+    def session(config: SourceConfig, rows: int = 0, store: ObjectStore | None = None) -> Iterator[SparkSession]:
         connect_catalog(spark, config)
+        if store is not None:
+            refuse_other_clock(store, config.source, partial(java_now, spark))
         yield spark
 
     return session
