@@ -10,6 +10,7 @@ from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.iceberg import lake_table
+from spark_jobs.merging import run
 from tests.harness.ddl_source import Followed
 from tests.harness.reading import opened
 
@@ -124,28 +125,64 @@ def test_the_state_of_before_is_read_as_of_its_cut(source):
         assert reading.table(f"{database}.less2key", cut=now).get("c")["v"] == 3
 
 
-def test_a_merge_that_ends_before_its_commit_leaves_the_table_as_it_was(source, monkeypatch):
-    """And the next one gives it the definition and the rows."""
-    name = f"{source.capture.database}.key2key"
-    create, insert = AGAIN["key2key"]
-    before, rows = source.lake.state(name), source.lake.rows(name, "k", "j")
-    source.run("DROP TABLE key2key", create, insert)
-    source.drain()
+class MachineGone(BaseException):
+    """Ends the job, as a signal does: it is no fault of a table."""
 
-    class MachineGone(BaseException):
-        """Ends the job, as a signal does: it is no fault of a table."""
 
-    def ends(*_):
-        raise MachineGone
+def before(step):
+    def ends(*_, **__):
+        raise MachineGone(step.__name__)
 
+    return ends
+
+
+def after(step):
+    def ends(*args, **named):
+        step(*args, **named)
+        raise MachineGone(step.__name__)
+
+    return ends
+
+
+DEATHS = {
+    "before anything is staged": (lake_table, "redefined", before, False),
+    "with the definition staged": (lake_table, "redefined", after, False),
+    "after the data files": (lake_table, "write_files", after, False),
+    "before the commit": (lake_table, "publish_beginning", before, False),
+    "after the commit": (lake_table, "publish_beginning", after, True),
+    "before the cut": (run, "publish_cut", before, True),
+    "after the cut": (run, "publish_cut", after, True),
+}
+"""Where a merge ends: a function of a module, whether before or after it, and whether a table is committed by then."""
+
+
+def dies_merging(source, monkeypatch, death):
+    """Merge what is drained, and die."""
+    module, name, ends, _ = DEATHS[death]
     with monkeypatch.context() as patched:
-        patched.setattr(lake_table, "publish_beginning", ends)
-        with pytest.raises(MachineGone):
+        patched.setattr(module, name, ends(getattr(module, name)))
+        with pytest.raises(MachineGone, match=name):
             source.merge()
-    assert source.lake.state(name) == before
-    assert source.lake.rows(name, "k", "j") == rows
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("death", DEATHS)
+def test_a_merge_that_dies_leaves_each_table_as_it_was_or_as_it_becomes(source, monkeypatch, death):
+    """And the next one, a retry of the same plan, gives all of them their definition and rows once."""
+    names = {table: f"{source.capture.database}.{table}" for table in AGAIN}
+    states = {table: source.lake.state(name) for table, name in names.items()}
+    for table, (create, insert) in AGAIN.items():
+        source.run(f"DROP TABLE {table}", create, insert)
+    source.drain()
+    dies_merging(source, monkeypatch, death)
+    changed = [table for table, name in names.items() if source.lake.state(name) != states[table]]
+    assert bool(changed) == DEATHS[death][3]
+    source.assert_equal(*changed)
     source.round(twice=True)
-    source.assert_equal("key2key", "other")
+    source.assert_equal(*AGAIN, "other")
+    source.run("INSERT INTO key2less VALUES (3, 3)", "UPDATE key2key SET k = 6", "DELETE FROM less2key WHERE k = 'a'")
+    source.round()
+    source.assert_equal(*AGAIN, "other")
 
 
 def test_partitions_follow_a_table_that_begins_again(any_server, database, tmp_path, lake):
@@ -168,28 +205,80 @@ def test_partitions_follow_a_table_that_begins_again(any_server, database, tmp_p
     source.assert_equal("t")
 
 
-@pytest.mark.parametrize("mode", ["soft_delete", "scd2", "append"])
-def test_a_lake_table_that_keeps_history_begins_again_when_a_person_says_so(any_server, database, tmp_path, lake, mode):
-    """Until then it waits, and the error names the command."""
+HISTORY = {"soft_delete": ("_is_deleted", False), "scd2": ("_is_current", True), "append": ("_op", "r")}
+"""Of each mode that keeps history: a column, and its value in a row that a snapshot brought."""
+
+
+def keeping(any_server, database, tmp_path, lake, mode):
+    """Return a source with a table whose lake table keeps a deleted row, which the source no longer has."""
     modes = [ModeRule(tables=f"{database}.t", mode=mode).model_dump(exclude_defaults=True)]
     source = Followed(any_server, database, tmp_path, lake, modes=modes)
     source.run("CREATE TABLE t (k INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 1), (2, 2)")
     source.round()
     source.run("DELETE FROM t WHERE k = 2")
     source.round()
-    before = source.lake.rows(f"{database}.t", "k", "v")
+    return source
+
+
+def replaced(source, death=None, monkeypatch=None):
+    """Let a person ask for a snapshot that replaces the lake table, and do three rounds; the first merge with it dies."""
+    source.capture.pipeline.resnapshot([f"{source.capture.database}.t"], by="test", why="test", replaces=True)
+    if death is not None:
+        source.drain()
+        source.drain()
+        dies_merging(source, monkeypatch, death)
+    for _ in range(3):
+        source.round()
+    assert not source.capture.pipeline.status().drain.quarantined_tables
+
+
+def history(source, *columns):
+    """Return rows of the lake table, without the one entry that says where a list of changes begins again."""
+    rows = source.lake.rows(f"{source.capture.database}.t", *columns)
+    starts = [row for row in rows if row[-1] == "t"]
+    assert len(starts) == ("_op" in columns)
+    return [row for row in rows if row not in starts]
+
+
+@pytest.mark.parametrize("mode", HISTORY)
+def test_a_lake_table_that_keeps_history_begins_again_when_a_person_says_so(any_server, database, tmp_path, lake, mode):
+    """Until then it waits, and the error names the command; then it has the rows of the source, and keeps history from there."""
+    source, name, (column, value) = keeping(any_server, database, tmp_path, lake, mode), f"{database}.t", HISTORY[mode]
+    before = source.lake.rows(name, "k", "v")
     source.run(
         "DROP TABLE t", "CREATE TABLE t (k VARCHAR(9) PRIMARY KEY, v DATETIME)", "INSERT INTO t VALUES ('x', NULL)"
     )
     with pytest.raises(IncompatibleSchema) as refused:
         source.round()
-    assert f"{database}.t --replace" in refused.value.hint
-    assert source.lake.rows(f"{database}.t", "k", "v") == before
-    source.capture.pipeline.resnapshot([f"{database}.t"], by="test", why="test", replaces=True)
-    for _ in range(3):
-        source.round()
-    assert source.lake.rows(f"{database}.t", "k", "v") == [("x", None)] or mode == "append"
-    assert source.lake.state(f"{database}.t").mode == mode
-    source.run("UPDATE t SET v = '2024-01-01'")
+    assert f"{name} --replace" in refused.value.hint
+    assert source.lake.rows(name, "k", "v") == before
+    replaced(source)
+    assert source.lake.state(name).mode == mode
+    assert history(source, "k", "v", column) == [("x", None, value)]
+    source.run("INSERT INTO t VALUES ('y', NULL)", "DELETE FROM t WHERE k = 'x'")
     source.round(twice=True)
-    assert not source.capture.pipeline.status().drain.quarantined_tables
+    found = history(source, "k", column)
+    assert found == {
+        "soft_delete": [("x", True), ("y", False)],
+        "scd2": [("x", False), ("y", True)],
+        "append": [("x", "d"), ("x", "r"), ("y", "c")],
+    }[mode]  # fmt: skip
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("death", [None, "before the commit", "after the commit"])
+@pytest.mark.parametrize("mode", HISTORY)
+def test_a_lake_table_of_the_same_definition_begins_again_as_well(
+    any_server, database, tmp_path, lake, monkeypatch, mode, death
+):
+    """Its history is that of the source from the new snapshot on, once, wherever the first merge with the snapshot dies."""
+    source, name, (column, value) = keeping(any_server, database, tmp_path, lake, mode), f"{database}.t", HISTORY[mode]
+    assert len(source.lake.rows(name, "k")) > 1
+    replaced(source, death, monkeypatch)
+    assert history(source, "k", "v", column) == [(1, 1, value)]
+    source.run("UPDATE t SET v = 5")
+    source.round(twice=True)
+    found = history(source, "v", column)
+    assert found == {
+        "soft_delete": [(5, False)], "scd2": [(1, False), (5, True)], "append": [(1, "r"), (5, "u")]
+    }[mode]  # fmt: skip
