@@ -8,7 +8,7 @@ The same holds for a table that stopped at a statement: the merge after the deci
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.held_table import HeldTable
@@ -60,11 +60,12 @@ def next_merge(
     ahead = _ahead(lake, ready, places, records)
     waiting = {task.name: task for task in (*ahead.values(), *unready) if task.selection is None}
     starts = [Point.at(window.epoch, window.start) for window in windows]
+    asked = {one.table for one in undecided}
     held, catching_up, staying = [], [], set()
     for table in sorted({*places, *waiting}):
         place = places.get(table)
         start = _held_from(lake, place, waiting.get(table), records.get(table, ()))
-        if place is not None and (start == place or place.epoch < lake.epoch or place in undecided):
+        if place is not None and (start == place or place.epoch < lake.epoch or _asks(place, asked)):
             held.append(place)
             staying.add(table)
             continue
@@ -88,8 +89,9 @@ def held_too_long(drain: Cursor, lake: Cursor, undecided: Collection[HeldTable] 
     """
     records = _by_table(drain.quarantine)
     others = {one.table for one in lake.catching_up} | {one.table for one in drain.quarantine if one.is_open}
+    asked = {one.table for one in undecided}
     places = (_moved(one, records.get(one.table, ())) for one in lake.held if one.table not in others)
-    return sorted(one.table for one in places if one.epoch < drain.epoch and one not in undecided)
+    return sorted(one.table for one in places if one.epoch < drain.epoch and not _asks(one, asked))
 
 
 def _ahead(
@@ -125,11 +127,21 @@ def _held_from(
 
 
 def _moved(held: HeldTable, records: Iterable[QuarantineRecord]) -> HeldTable:
-    """Return the place of a table after the exclusions that cover it: a new snapshot replaces these changes."""
+    """Return the place of a table after the exclusions that cover it: a new snapshot replaces these changes.
+
+    The table still waits for a decision about a statement that comes after them.
+    """
     for one in records:
         if one.released_position is not None and one.covers_point(held.point):
-            held = HeldTable(held.table, one.released_epoch, one.released_position)
+            moved = HeldTable(held.table, one.released_epoch, one.released_position)
+            stays = held.stopped is not None and held.stopped.question.point >= moved.point
+            held = replace(moved, stopped=held.stopped) if stays else moved
     return held
+
+
+def _asks(place: HeldTable, undecided: Collection[TableName]) -> bool:
+    """Whether a table waits for a decision; if its place moved over the statement, it waits no longer."""
+    return place.stopped is not None and place.table in undecided
 
 
 def _by_table(records: Iterable[QuarantineRecord]) -> dict[TableName, list[QuarantineRecord]]:

@@ -55,7 +55,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
     known = server.tls is not None and server.tls.verify
     way = Way(server, credentials.hop)
     try:
-        session = _Connection(
+        session = _SourceConnection(
             way,
             host=server.host,
             port=server.port,
@@ -105,7 +105,7 @@ def can_be_reached(server: ServerConfig, credentials: Credentials, rules: Failov
     return False
 
 
-class _Connection(TlsConnection):
+class _SourceConnection(TlsConnection):
     """A connection over the hop that the source file names, if it names one.
 
     Args:

@@ -5,7 +5,7 @@ The model is in :mod:`tests.harness.quarantine_world`.
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.harness.examples import examples
@@ -142,6 +142,14 @@ def test_a_table_that_is_read_keeps_no_other_waiting_and_catches_up(faulty, repl
 
 
 @OFTEN
+@example(
+    faulty=set(),
+    replaced={0},
+    stuck=set(),
+    asking={0, 1},
+    first=False,
+    steps=["write", *["plan", "ack all"] * 6, "read", "read", "write", "plan", "ack all", "merge"],
+)
 @given(SOME, SOME, SOME, SOME, st.booleans(), steps_of(MERGE_STEPS))
 def test_a_table_that_a_merge_cannot_bring_keeps_no_other_waiting_and_catches_up(
     faulty, replaced, stuck, asking, first, steps

@@ -80,10 +80,6 @@ FOLLOWED_ELSEWHERE = {
 """The message of each row, and the test that causes it and does what the row says, to equal tables or to what the row promises."""
 
 CAUSED_ONLY = {
-    "columns … and … have names that Spark takes for one": (
-        "tests/integration/drain/test_refused_tables.py::test_columns_that_only_spark_takes_for_one_quarantine_their_table_alone",
-        "A reserved name has the same way out, and the tests of its row follow it.",
-    ),
     "column …: a value of ENUM or SET that looks like another one, in a key": (
         "tests/integration/drain/test_key_values.py::test_a_key_that_select_shows_like_another_is_refused",
         "Text that is not valid has the same way out, and the tests of its row follow it.",
