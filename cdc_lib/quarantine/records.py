@@ -6,7 +6,7 @@ are left out until a new snapshot replaces the table, and a snapshot whose rows 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -90,11 +90,11 @@ def quarantine(
         if last is not None and last.released_position is not None and goes_on:
             if not stopped:
                 epoch, start = last.released_epoch, last.released_position
-            state = last.as_of if last.begins_by(epoch, start) else start
+            state = last.as_of if last.begins_by(epoch, start) else state_at(cursor, faulty.table, epoch, start)
         else:
             # After a failover the lake may still be in the previous epoch.
             epoch, start = min((epoch, start), reached)
-            state = start
+            state = state_at(cursor, faulty.table, epoch, start)
     skip_decode_from = cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
     record = QuarantineRecord(
         faulty.table,
@@ -109,6 +109,25 @@ def quarantine(
         skip_decode_epoch=cursor.epoch,
     )
     return replace(cursor, quarantine=(*cursor.quarantine, record))
+
+
+def state_at(
+    cursor: Cursor, table: TableName, epoch: int, position: Position, waiting: Collection[str] = ()
+) -> Position:
+    """Return up to where the lake has the changes of a table when it is at a position: less far if a record excludes some.
+
+    Args:
+        cursor: the drain cursor.
+        table: the table.
+        epoch: of the position.
+        position: of the lake.
+        waiting: ids of the table's snapshots that the lake does not have, and that replace what a record excludes.
+    """
+    records = [one for one in cursor.quarantine if one.table == table and one.begins_by(epoch, position)]
+    oldest = next((one for one in records if one.snapshot_id in waiting), None)
+    covering = next((one for one in reversed(records) if one.covers(epoch, position)), None)
+    record = oldest or covering
+    return position if record is None else record.as_of
 
 
 def cancel_task(cursor: Cursor, task: SnapshotTask) -> Cursor:

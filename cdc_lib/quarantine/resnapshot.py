@@ -15,7 +15,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
-from cdc_lib.quarantine.records import Unmerged, cancel_task
+from cdc_lib.quarantine.records import Unmerged, cancel_task, state_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +66,12 @@ def with_new_snapshot(
     if waiting := _waiting(cursor, table, lake, unmerged, start):
         for task in waiting:
             cursor = cancel_task(cursor, task)
-        epoch, begin, state = lake.epoch, lake.position, lake.position
-        if (
-            last is not None
-            and last.released_position is not None
-            and last.snapshot_id in {task.snapshot_id for task in waiting}
-        ):
+        ids = {task.snapshot_id for task in waiting}
+        epoch, begin = lake.epoch, lake.position
+        state = state_at(cursor, table, epoch, begin, ids)
+        if start is not None and last is not None and last.released_position is not None and last.snapshot_id in ids:
             # The table waits for this snapshot since an earlier record, which the new one continues.
-            if start is not None:
-                epoch, begin = last.released_epoch, last.released_position
-            if start is not None or last.begins_by(lake.epoch, lake.position):
-                state = last.as_of
+            epoch, begin, state = last.released_epoch, last.released_position, last.as_of
     record = QuarantineRecord(
         table,
         epoch,
