@@ -166,7 +166,7 @@ def _attempt(
     plan = archive.plan(found, low, high)
     batches = load_plan(pipeline.store, plan)
     decide = BackfillDecision(found.begin, end, (low, high), is_copy=is_copy, from_start=found.from_start)
-    watch = None if is_copy else ForeignChangeDetector(config.source, plan, batches)
+    watch = None if is_copy else ForeignChangeDetector(config.source, pipeline.store, plan, batches)
     counts = _BatchSelection(decide, archive, config.source, request, say, said)
     answers = answers_for(config, pipeline.store)
     job = TableMerge(

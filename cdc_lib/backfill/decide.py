@@ -83,8 +83,9 @@ class BackfillDecision:
         )
         floor = _floor(table, mode, work.marker, plan)
         since = max(filter(None, (low, floor)))
-        replayed = statement_effects(table, (batch.manifest for batch in windows), since, Marker(), policy)
-        new = statement_effects(table, (batch.manifest for batch in windows), marker.merged_to or since, marker, policy)
+        manifests = [batch.manifest for batch in (*chunks, *windows)]
+        replayed = statement_effects(table, manifests, since, Marker(), policy)
+        new = statement_effects(table, manifests, marker.merged_to or since, marker, policy)
         if not self.is_copy and marker == Marker() and not (chunks or replayed.before or self.from_start):
             raise _incomplete(table)
         after = replace(work.marker, dropped=new.dropped, shadow=new.shadow, pending_defaults=())

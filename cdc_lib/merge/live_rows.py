@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from cdc_lib.merge.chunks import low_of
@@ -38,6 +38,15 @@ def _live(store: ObjectStore, table: TableName, work: TableWork, since: Point) -
         yield replace(
             each, batch=replace(each.batch, manifest=replace(each.batch.manifest, files=files), commits=commits)
         )
+
+
+def has_rows_after(store: ObjectStore, table: TableName, batches: Iterable[StoredBatch], point: Point) -> bool:
+    """Whether windows have rows of a table from a point on: a table that was dropped there exists again."""
+    return any(
+        any(_is_live(store, table, batch, file, point) for file in batch.manifest.files)
+        or any(commit.point >= point and table in commit.prepared.tables for commit, _ in batch.commits)
+        for batch in batches
+    )
 
 
 def _is_live(store: ObjectStore, table: TableName, batch: StoredBatch, file: DataFile, since: Point) -> bool:

@@ -1,7 +1,8 @@
 """Effects of DDL statements on the rows of a table, from the manifests of consecutive windows: pure.
 
 CREATE TABLE IF NOT EXISTS is in the binlog even if it did nothing. Whether it created the table depends on earlier
-statements: so it is decided here, where windows come in order, and the table's marker remembers a DROP. The marker also
+statements: so it is decided here, where windows come in order, and the table's marker remembers a DROP. A snapshot that read
+the table later shows that it exists, as after a RENAME that gave it the name. The marker also
 remembers an online schema change tool's statements on its shadow table; they take effect at the swap.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from cdc_lib.merge.chunks import low_of
 from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
 from cdc_lib.model.lake_table import Marker, PlacedDefault, Shadow
 from cdc_lib.model.manifest import Manifest
@@ -25,7 +27,7 @@ class StatementEffects:
 
     Args:
         before: rows before this point were removed; None if none were.
-        dropped: where the table was dropped, unless it was created again.
+        dropped: where the table was dropped, unless it was created again or a later snapshot read it.
         shadow: changes to a shadow table that is not swapped in yet; None without one.
         added_defaults: in order.
         unclear: why values of added columns are unknown; empty if they are known.
@@ -55,7 +57,7 @@ def statement_effects(
 
     Args:
         table: ``database.table``.
-        manifests: of windows, in the stream's order.
+        manifests: of windows, in the stream's order, and of chunks.
         since: statements before this point are already merged; None for none.
         before: what the table's marker remembers of the statements before them.
         policy: what the lake does about statements that remove rows.
@@ -64,16 +66,25 @@ def statement_effects(
     now = StatementEffects(
         dropped=before.dropped, shadow=before.shadow, added_defaults=before.pending_defaults, kept=kept
     )
+    manifests = tuple(manifests)
+    reads = [low_of(one) for one in manifests if one.chunk is not None and one.chunk.table == table and one.schemas]
     for manifest in manifests:
         for statement in manifest.statements:
             at = Point.at(manifest.epoch, statement.position)
             if statement.table == table and (since is None or since <= at):
+                now = _found(now, [read for read in reads if read <= at])
                 after = _after(now, statement, at, policy)
                 removes = after.before != now.before or (
                     statement.kind == "drop" and policy.at("drop_table", at) != "keep"
                 )
                 now = _counted(after, statement, at, manifest) if removes else after
-    return now
+    return _found(now, reads)
+
+
+def _found(now: StatementEffects, reads: Iterable[Point]) -> StatementEffects:
+    """Return the effects without a DROP after which a snapshot read the table; it finds a dropped one without a definition."""
+    exists = now.dropped is not None and any(now.dropped < read for read in reads)
+    return replace(now, dropped=None) if exists else now
 
 
 def _counted(now: StatementEffects, statement: TableStatement, at: Point, manifest: Manifest) -> StatementEffects:

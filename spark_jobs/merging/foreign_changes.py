@@ -21,6 +21,7 @@ from cdc_lib.merge.foreign_changes import (
     refuse,
     unpublished,
 )
+from cdc_lib.merge.live_rows import has_rows_after
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.model.foreign import ForeignCommit, Past
@@ -28,7 +29,7 @@ from cdc_lib.model.lake_table import LakeTable, Marker
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
-from cdc_lib.ports import MergeTarget
+from cdc_lib.ports import MergeTarget, ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class ForeignChangeDetector:
 
     Args:
         source: name of the source.
+        store: holds the batches.
         plan: of the merge.
         batches: of the plan.
         cuts: the tables of the last cut before the plan; empty for a backfill, which may repair a fault.
@@ -62,6 +64,7 @@ class ForeignChangeDetector:
     """
 
     source: str
+    store: ObjectStore
     plan: MergePlan
     batches: Sequence[StoredBatch]
     cuts: Sequence[TableCut] = ()
@@ -108,11 +111,12 @@ class ForeignChangeDetector:
         return dict(self._by_lake_table.get(str(lake.name), {}))
 
     def _dropped(self, table: TableName, cut: TableCut | None) -> Point | None:
-        """Return where the source dropped a table, unless it created it again before the end of this merge."""
+        """Return where the source dropped a table, unless it has one of this name again before the end of this merge."""
         before = Marker(dropped=cut.dropped if cut is not None else None)
         since = cut.fingerprint.merged_to if cut is not None and cut.fingerprint is not None else None
-        windows = (batch.manifest for batch in self.batches if batch.manifest.window is not None)
-        return statement_effects(table, windows, since, before).dropped
+        dropped = statement_effects(table, (batch.manifest for batch in self.batches), since, before).dropped
+        exists = dropped is not None and has_rows_after(self.store, table, self.batches, dropped)
+        return None if exists else dropped
 
     def with_drop(self, table: TableName, marker: Marker) -> Marker:
         """Return a table's marker with the DROP at which the table was left as it is, so that the marker does not have it."""

@@ -147,7 +147,7 @@ def merge(
     lakes = lake_merges(config, tables_of(batches))
     before = last_cut(store, config.source, plan.last_merge)
     known = last_cut_by(store, config.source, plan.epoch, plan.start, plan.last_merge)
-    watch = ForeignChangeDetector(config.source, plan, batches, known.tables if known is not None else ())
+    watch = ForeignChangeDetector(config.source, store, plan, batches, known.tables if known is not None else ())
     lag = lag_of(batches, now())
     named = lru_cache(partial(named_snapshots, store, config.source))
     answers = answers_for(config, store)

@@ -174,7 +174,7 @@ class BatchWriter:
         of_range: tuple[int, int] = (0, 1),
         last_key: tuple[str, ...] | None = None,
     ) -> str:
-        """Write a chunk of a snapshot, read between two offsets, and return its manifest's key.
+        """Write a chunk of a snapshot, read between two offsets, and return its manifest's key; without columns, of a missing table.
 
         ``of_range``: which range of how many.
         """
@@ -244,7 +244,7 @@ class BatchWriter:
         manifest = Manifest(
             source=self.source, epoch=epoch, identity=IDENTITY, window=window, chunk=chunk, gtid_first="", gtid_last="",
             first_time=START_TIME, last_time=last, transactions=rows, events=rows, files=tuple(files),
-            schemas={schema.id: schema for schema in schemas}, **(xa or {}),
+            schemas={schema.id: schema for schema in schemas if schema.columns}, **(xa or {}),
         )  # fmt: skip
         self.store.put_if_absent(key, documents.dump(manifest))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib.store.cuts import last_cut
+from tests.harness.capture import row_metadata
 from tests.harness.ddl_source import Followed
 
 
@@ -96,3 +98,56 @@ def test_a_shadow_table_of_another_key_takes_the_place_of_one(source, first):
         f"DROP TABLE _{first}_old",
     )
     settled(source, first)
+
+
+def dropped(source):
+    """Return the tables that the last cut takes for dropped."""
+    return {one.table.table for one in last_cut(source.capture.store, "shop").tables if one.dropped is not None}
+
+
+@pytest.mark.parametrize(
+    ("left", "key", "metadata"),
+    [
+        ("a", "PRIMARY KEY", "MINIMAL"),
+        ("a", "", "FULL"),
+        ("b", "PRIMARY KEY", "FULL"),
+        ("b", "", "MINIMAL"),
+    ],
+)
+def test_a_name_that_a_table_left_is_taken_by_another_table_in_a_later_run(any_server, source, left, key, metadata):
+    """By a RENAME, which shows no CREATE: the lake has its rows, also after a CREATE IF NOT EXISTS that does nothing."""
+    with row_metadata(any_server, metadata):
+        source.run(f"RENAME TABLE {left} TO old")
+        settled(source, "old")
+        assert dropped(source) == {left}
+        source.run(
+            f"CREATE TABLE c (k INT {key}, v VARCHAR(9), w INT)",
+            "INSERT INTO c VALUES (1, 'c', 1), (3, 'c', 3)",
+            "CREATE TABLE _c_gho LIKE c",
+            "INSERT INTO _c_gho SELECT * FROM c",
+            "RENAME TABLE c TO _c_del, _c_gho TO c",
+            f"RENAME TABLE c TO {left}",
+        )
+        settled(source, left)
+        assert left not in dropped(source)
+        source.run(f"CREATE TABLE IF NOT EXISTS {left} (k INT)", f"INSERT INTO {left} VALUES (8, 'later', 8)")
+        settled(source, left)
+
+
+@pytest.mark.parametrize(
+    ("left", "key", "metadata"), [("a", "PRIMARY KEY", "FULL"), ("b", "", "FULL"), ("b", "PRIMARY KEY", "MINIMAL")]
+)
+def test_rows_show_that_a_dropped_table_exists_again(any_server, source, left, key, metadata):
+    """Where the CREATE is not in the binlog."""
+    with row_metadata(any_server, metadata):
+        source.run(f"DROP TABLE {left}")
+        settled(source)
+        assert dropped(source) == {left}
+        source.run(
+            "SET sql_log_bin = 0",
+            f"CREATE TABLE {left} (w VARCHAR(9) {key}, k INT)",
+            "SET sql_log_bin = 1",
+            f"INSERT INTO {left} VALUES ('x', 4)",
+        )
+        settled(source, left)
+        assert left not in dropped(source)

@@ -107,7 +107,7 @@ def test_many_tables_go_over_the_last_cut_once(writer, monkeypatch):
     names = [TableName("shop", f"t{number:04d}") for number in range(MANY)]
     cuts = tuple(TableCut(name, f"lake.{name}", 1, 0) for name in names)
     reads = counted(monkeypatch, TableCut, "table", "lake_table")
-    watch = ForeignChangeDetector("shop", writer.plan(100), (), cuts)
+    watch = ForeignChangeDetector("shop", writer.store, writer.plan(100), (), cuts)
     for name, cut in zip(names, cuts, strict=True):
         routed = RoutedTable("shop", name.table, Target("shop", name.table))
         lake = LakeMerge(LakeName("lake", ("shop",), name.table), (routed,))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cdc_lib.errors import SchemaChangeStopped, ValuesNotLogged
 from cdc_lib.lake.routing import RoutedTable
 from cdc_lib.merge.contribution import Contribution
+from cdc_lib.merge.live_rows import has_rows_after
 from cdc_lib.merge.load import load_batches, load_plan
 from cdc_lib.merge.plan import TableWork, refuse_unclear, tables_of, work_on
 from cdc_lib.merge.stopped_statements import refuse_statements
@@ -205,6 +206,50 @@ def test_a_table_that_was_missing_at_its_release_is_dropped(writer):
     batches = load_batches(writer.store, [key])
     assert work_on(ORDERS.name, "mirror", batches, Marker(point(30)), plan).reset_before == point(70)
     assert work_on(ORDERS.name, "mirror", batches, Marker(point(65)), plan).reset_before is None
+
+
+@pytest.mark.parametrize(
+    ("low", "columns", "before", "dropped"),
+    [
+        (60, {"id": BIGINT}, None, None),
+        (80, {"id": BIGINT}, 70, None),
+        (60, {}, 70, None),
+        (50, {"id": BIGINT}, 70, None),
+    ],
+    ids=["before the CREATE", "after it", "of a missing table", "before the DROP"],
+)
+def test_a_create_if_missing_removes_no_rows_of_a_table_that_a_snapshot_read_after_its_drop(
+    writer, low, columns, before, dropped
+):
+    """Another table got the name: no statement shows a CREATE. The position of the DROP is where it starts."""
+    source = BatchWriter(writer.store, f"read-{low}-{len(columns)}")
+    chunk = source.chunk(table("shop.orders", columns, key=()), low, [])
+    window = source.window(40, 100, {}, statements=[("drop", ORDERS.name, 50), ("create_if_missing", ORDERS.name, 70)])
+    batches = [batch.manifest for batch in load_batches(writer.store, [chunk, window])]
+    found = statement_effects(ORDERS.name, batches, None, Marker())
+    assert (found.before, found.dropped) == (before and point(before), dropped)
+
+
+@pytest.mark.parametrize(("low", "columns"), [(60, {"id": BIGINT}), (50, {"id": BIGINT}), (60, {})])
+def test_the_marker_forgets_a_drop_before_a_snapshot_that_read_the_table(writer, low, columns):
+    source = BatchWriter(writer.store, f"marked-{low}-{len(columns)}")
+    chunk = source.chunk(table("shop.orders", columns, key=()), low, [])
+    batches = load_batches(writer.store, [chunk])
+    exists = bool(columns) and low > 50
+    work = work_on(ORDERS.name, "mirror", batches, Marker(point(55), dropped=point(50)), source.plan(100, chunk))
+    assert work.marker.dropped == (None if exists else point(50))
+
+
+@pytest.mark.parametrize(("offset", "exists"), [(45, False), (55, True)])
+def test_rows_after_its_drop_show_that_a_table_exists(writer, offset, exists):
+    """Also in the window of the DROP; rows of an XA transaction count where it is committed."""
+    source = BatchWriter(writer.store, f"rows-{offset}")
+    row = {ORDERS: [Row("c", offset, {"id": 1})]}
+    prepared = {"x": (42, {VIEWS: [Row("c", 43, {"id": 1})]})}
+    key = source.window(40, 60, row, prepared=prepared, decided={"x": (offset, True)})
+    batches = load_plan(writer.store, source.plan(60, key))
+    for one in (ORDERS, VIEWS):
+        assert has_rows_after(writer.store, one.name, batches, point(50)) is exists
 
 
 def statement(kind, offset, *filled, unclear=""):
