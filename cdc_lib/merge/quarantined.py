@@ -47,10 +47,15 @@ def _others(tables: Iterable[TableName], excluded: Collection[TableName]) -> tup
 def positions_of(held: Iterable[HeldTable], lagging: Iterable[LaggingTable]) -> dict[TableName, Position]:
     """Return the last merged position of each quarantined or held table; one that is held before its record begins is there."""
     places = by_name(held)
-    late = (
-        one for one in lagging if (at := places.get(one.table)) is None or one.last.begins_by(at.epoch, at.position)
-    )
+    late = (one for one in lagging if _is_behind(one, places.get(one.table)))
     return {one.table: one.position for one in places.values()} | {one.table: one.position for one in late}
+
+
+def _is_behind(one: LaggingTable, place: HeldTable | None) -> bool:
+    """Whether the lake has less of a table because of its records than because it is held."""
+    if place is None or one.last.begins_by(place.epoch, place.position):
+        return True
+    return one.last.epoch == place.epoch and one.position < place.position
 
 
 def marked(tables: Iterable[TableCut], plan: MergePlan) -> list[TableCut]:

@@ -84,7 +84,7 @@ def quarantine(
     if stopped:
         epoch, start = min((epoch, start), reached)
     state = start
-    if waiting is not None and waiting.needs(faulty.start):
+    if waiting is not None and waiting.needs(start if stopped else faulty.start):
         cursor = cancel_task(cursor, waiting.task)
         goes_on = last is not None and not last.is_open and last.snapshot_id == waiting.task.snapshot_id
         if last is not None and last.released_position is not None and goes_on:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from tests.harness.servers.debian_packages import DebianPackages
 
+_SOURCE = re.compile(r"^\s*(?:--\s*)?source\s+([\w./-]+)", re.IGNORECASE | re.MULTILINE)
+_DEEPEST = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Tests:
@@ -44,10 +47,18 @@ class Tests:
         """Yield the files of the tests of some suites that a running server can take."""
         for suite in suites:
             for path in sorted((self.root() / (self.main if suite == "main" else f"suite/{suite}")).rglob("*.test")):
-                text = path.read_text(encoding="utf-8", errors="surrogateescape")
+                text = "".join(self._with_included(path))
                 options = (path.with_suffix(".opt"), path.with_name(f"{path.stem}-master.opt"))
                 if not _NEEDS.search(text) and not any(one.exists() for one in options):
                     yield path
+
+    def _with_included(self, path: Path, depth: int = 0) -> Iterator[str]:
+        """Yield the text of a file, and those of the files that it includes."""
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+        yield text
+        for name in _SOURCE.findall(text) if depth < _DEEPEST else ():
+            if (included := self.root() / name).is_file():
+                yield from self._with_included(included, depth + 1)
 
 
 _BOTH = ("main", "engines", "funcs_1", "funcs_2", "json", "innodb", "gcol", "parts", "binlog")
