@@ -137,7 +137,7 @@ class BatchRefill:
         if end is None:
             return
         start, stop = Point.at(lake.epoch, at), Point.at(lake.epoch, end)
-        stored = known_windows(self.store, drain, start, lake.epoch)
+        stored = known_windows(self.store, lake.source, drain, start, lake.epoch)
         while start < stop:
             chain = chained(stored, start, stop)
             for one in chain.windows:

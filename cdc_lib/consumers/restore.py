@@ -126,7 +126,7 @@ def _refuse_drain(held: Cursor | None, lake: Cursor | None, new: Cursor) -> None
 
 def _refuse_missing(store: ObjectStore, drain: Cursor, new: Cursor) -> None:
     """Refuse a position from which batches are missing."""
-    windows = known_windows(store, drain, acknowledged_to(new))
+    windows = known_windows(store, new.source, drain, acknowledged_to(new))
     for _ in following(windows, acknowledged_to(new), ends(drain), new.source):
         pass
     for transaction in new.prepared:

@@ -64,7 +64,7 @@ def collect(
     drain = cursors.load(source, DRAIN)
     if drain is None or acknowledged_to(drain) <= found.at:
         return False
-    stored = known_windows(store, drain, found.at)
+    stored = known_windows(store, source, drain, found.at)
     try:
         for step in following(stored, found.at, ends(drain), source):
             epochs = range(found.at.epoch + 1, step.window.start.epoch + 1)

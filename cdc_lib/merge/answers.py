@@ -56,11 +56,11 @@ def policy_of(config: SourceConfig, table: TableName, answers: Sequence[SchemaAn
     return replace(policy, answers=mine) if mine else policy
 
 
-def undecided(config: SourceConfig, store: ObjectStore, held: Iterable[HeldTable]) -> frozenset[HeldTable]:
+def undecided(config: SourceConfig, store: ObjectStore, held: Iterable[HeldTable]) -> frozenset[TableName]:
     """Return the tables that stopped at statements which the source file and the answers still leave undecided."""
     stopped = [(one, one.stopped) for one in held if one.stopped is not None]
     answers = answers_for(config, store) if stopped else ()
-    return frozenset(one for one, at in stopped if at.is_undecided(policy_of(config, at.question.table, answers)))
+    return frozenset(one.table for one, at in stopped if at.is_undecided(policy_of(config, at.question.table, answers)))
 
 
 def open_questions(store: ObjectStore, source: str) -> list[OpenQuestion]:

@@ -20,7 +20,7 @@ from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.model.xa_settlement import not_replayed, opened_before, settle
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.store.windows import chained, known_windows, stored_windows
+from cdc_lib.store.windows import chained, known_windows
 
 _HINT = "Take a new snapshot of these tables (cdc snapshot): it needs no batches of earlier changes."
 
@@ -39,7 +39,7 @@ def caught_up(store: ObjectStore, plan: MergePlan, chunks: Sequence[StoredBatch]
     """
     first, end = min(one.point for one in plan.catching_up), Point.at(plan.epoch, plan.start)
     drain = ObjectCursorStore(store).load(plan.source, DRAIN)
-    stored = known_windows(store, drain, first) if drain is not None else stored_windows(store, plan.source)
+    stored = known_windows(store, plan.source, drain, first)
     chain = chained([one for one in stored if one.start.epoch == plan.epoch], first, end)
     if chain.gap is not None:
         raise MergeError(

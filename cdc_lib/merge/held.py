@@ -41,7 +41,7 @@ def next_merge(
     new: Iterable[SnapshotTask],
     unready: Collection[SnapshotTask],
     windows: Sequence[Window],
-    undecided: Collection[HeldTable] = (),
+    undecided: Collection[TableName] = (),
 ) -> NextMerge:
     """Decide what the next merge takes, so that no change is merged after a snapshot that includes it.
 
@@ -60,12 +60,11 @@ def next_merge(
     ahead = _ahead(lake, ready, places, records)
     waiting = {task.name: task for task in (*ahead.values(), *unready) if task.selection is None}
     starts = [Point.at(window.epoch, window.start) for window in windows]
-    asked = {one.table for one in undecided}
     held, catching_up, staying = [], [], set()
     for table in sorted({*places, *waiting}):
         place = places.get(table)
         start = _held_from(lake, place, waiting.get(table), records.get(table, ()))
-        if place is not None and (start == place or place.epoch < lake.epoch or _asks(place, asked)):
+        if place is not None and (start == place or place.epoch < lake.epoch or _asks(place, undecided)):
             held.append(place)
             staying.add(table)
             continue
@@ -77,7 +76,7 @@ def next_merge(
     return NextMerge(chunks, tuple(windows), tuple(held), tuple(catching_up))
 
 
-def held_too_long(drain: Cursor, lake: Cursor, undecided: Collection[HeldTable] = ()) -> list[TableName]:
+def held_too_long(drain: Cursor, lake: Cursor, undecided: Collection[TableName] = ()) -> list[TableName]:
     """Return the tables whose place is in an earlier epoch than the drain cursor: they need a new snapshot.
 
     A snapshot that is being read when an epoch ends begins again in the next one, and no merge takes changes of two epochs.
@@ -89,9 +88,8 @@ def held_too_long(drain: Cursor, lake: Cursor, undecided: Collection[HeldTable] 
     """
     records = _by_table(drain.quarantine)
     others = {one.table for one in lake.catching_up} | {one.table for one in drain.quarantine if one.is_open}
-    asked = {one.table for one in undecided}
     places = (_moved(one, records.get(one.table, ())) for one in lake.held if one.table not in others)
-    return sorted(one.table for one in places if one.epoch < drain.epoch and not _asks(one, asked))
+    return sorted(one.table for one in places if one.epoch < drain.epoch and not _asks(one, undecided))
 
 
 def _ahead(

@@ -21,7 +21,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.xa_settlement import opened_before, settle
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.cuts import last_cut
-from cdc_lib.store.windows import known_windows, stored_windows
+from cdc_lib.store.windows import known_windows
 
 
 def load_plan(store: ObjectStore, plan: MergePlan) -> list[StoredBatch]:
@@ -80,7 +80,7 @@ def replayed_batches(
         CorruptBatch: a manifest is missing or not valid.
         MergeError: a batch is no longer stored.
     """
-    stored = known_windows(store, drain, replay[0]) if drain is not None else stored_windows(store, source)
+    stored = known_windows(store, source, drain, replay[0])
     windows = [window for window in stored if drain is None or is_of_its_epoch(window, drain)]
     batches = load_batches(store, replayed_windows(((w.key, w.start, w.stop) for w in windows), replay, table))
     unknown = settle((), [(batch.key, batch.manifest) for batch in batches]).unknown

@@ -63,7 +63,7 @@ def chain_of(store: ObjectStore, drain: Cursor, lake: Cursor) -> Chain:
     if end is None or end <= at:
         return Chain((), None)
     start = Point.at(lake.epoch, at)
-    return chained(known_windows(store, drain, start, lake.epoch), start, Point.at(lake.epoch, end))
+    return chained(known_windows(store, lake.source, drain, start, lake.epoch), start, Point.at(lake.epoch, end))
 
 
 def gap_of(store: ObjectStore, drain: Cursor | None, lake: Cursor | None) -> Gap | None:

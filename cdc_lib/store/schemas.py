@@ -112,14 +112,13 @@ class SchemaVersions:
         for folder, names in folders.items():
             version = self.load(f"{folder}/{max((n for n in names if n < limit), default=min(names))}")
             if version is not None:
-                unseen = any("-unseen" in name and name >= position.sortable for name in names)
-                found[version.database, version.table] = FormerState(version, unseen)
+                found[version.database, version.table] = FormerState(version, _has_unseen(names, position))
         return found
 
     def has_unseen(self, database: str, table: str, position: Position) -> bool:
         """Whether a change was noticed at a position or after it that no statement shows."""
         names = (key.rpartition("/")[2] for key in self._keys(database, table))
-        return any("-unseen" in name and name >= position.sortable for name in names)
+        return _has_unseen(names, position)
 
     def tables_of(self, databases: Collection[str], position: Position) -> dict[str, list[tuple[str, str]]]:
         """Return (database, table) of the tables with a definition at a position, by database, in no order; in one listing."""
@@ -171,6 +170,11 @@ class VersionsAt:
         prefix = layout.versions_prefix(self._versions.source, self._versions.epoch, database, table)
         key = self._newest.get(prefix)
         return self._versions.load(key) if key is not None else None
+
+
+def _has_unseen(names: Iterable[str], position: Position) -> bool:
+    """Whether one of the names of versions is of a change at a position or after it that no statement shows."""
+    return any("-unseen" in name and name >= position.sortable for name in names)
 
 
 def _limit(position: Position) -> str:

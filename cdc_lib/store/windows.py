@@ -26,16 +26,20 @@ def stored_windows(store: ObjectStore, source: str, epoch: int | None = None) ->
     return windows_among(store.list(layout.batches_prefix(source, epoch)))
 
 
-def known_windows(store: ObjectStore, drain: Cursor, since: Point, epoch: int | None = None) -> list[StoredWindow]:
+def known_windows(
+    store: ObjectStore, source: str, drain: Cursor | None, since: Point, epoch: int | None = None
+) -> list[StoredWindow]:
     """Return every stored window of a source, or of one epoch, whose manifest is stored, in the stream's order.
 
     Args:
         store: where they are.
-        drain: the drain cursor.
+        source: name of the source.
+        drain: the drain cursor; None if it is lost.
         since: from here on, windows that the drain acknowledged are looked for by their keys if the listing lacks them.
         epoch: of the windows; None for all.
     """
-    return _looked_for(store, drain, since, stored_windows(store, drain.source, epoch))
+    listed = stored_windows(store, source, epoch)
+    return listed if drain is None else _looked_for(store, drain, since, listed)
 
 
 def _looked_for(store: ObjectStore, drain: Cursor, since: Point, listed: list[StoredWindow]) -> list[StoredWindow]:

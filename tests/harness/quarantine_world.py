@@ -215,7 +215,7 @@ class World:
         unready = [one.task for one in self._unmerged(self.merged).values() if one.needs(self.cursor.position)]
         tasks = tuple(task for task in self.cursor.snapshots if task.chunks and task.id not in self.merged)
         windows = tuple(dict.fromkeys(self.window_of[step] for step in range(self.lake, drained)))
-        undecided = [one for one in self.held if one.stopped and _step_of(one.stopped) not in self.answered]
+        undecided = [one.table for one in self.held if one.stopped and _step_of(one.stopped) not in self.answered]
         found = next_merge(self.cursor, self.lake_cursor, tasks, unready, windows, undecided)
         assert found.windows == windows  # no snapshot keeps other tables waiting
         lake = replace(
