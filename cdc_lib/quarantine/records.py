@@ -75,28 +75,32 @@ def quarantine(
             it stopped at a statement.
     """
     last, waiting = cursor.quarantine_record(faulty.table), unmerged.get(faulty.table)
-    if last is not None and last.is_open and stopped and not last.begins_by(*reached):
-        earlier = replace(last, epoch=reached[0], start=reached[1], as_of=reached[1])
-        return replace(cursor, quarantine=tuple(earlier if one == last else one for one in cursor.quarantine))
-    if last is not None and (last.is_open or (faulty.start is not None and last.covers(cursor.epoch, faulty.start))):
+    # A record of a later window begins where the lake is: its snapshot then includes what the merge could not bring.
+    later = last if last is not None and last.is_open and stopped and not last.begins_by(*reached) else None
+    if later is not None:
+        cursor = replace(cursor, quarantine=tuple(one for one in cursor.quarantine if one != later))
+        last = cursor.quarantine_record(faulty.table)
+    elif last is not None and (last.is_open or (faulty.start is not None and last.covers(cursor.epoch, faulty.start))):
         return cursor
     epoch, start = reached if faulty.start is None else (cursor.epoch, faulty.start)
     if stopped:
         epoch, start = min((epoch, start), reached)
-    state = start
+    continued = None
     if waiting is not None and waiting.needs(start if stopped else faulty.start):
         cursor = cancel_task(cursor, waiting.task)
-        goes_on = last is not None and not last.is_open and last.snapshot_id == waiting.task.snapshot_id
-        if last is not None and last.released_position is not None and goes_on:
+        if last is not None and last.released_position is not None and last.snapshot_id == waiting.task.snapshot_id:
+            continued = last
             if not stopped:
                 epoch, start = last.released_epoch, last.released_position
-            state = last.as_of if last.begins_by(epoch, start) else state_at(cursor, faulty.table, epoch, start)
         else:
             # After a failover the lake may still be in the previous epoch.
             epoch, start = min((epoch, start), reached)
-            state = state_at(cursor, faulty.table, epoch, start)
+    if continued is None or not continued.begins_by(epoch, start):
+        state = state_at(cursor, faulty.table, epoch, start)
+    else:
+        state = continued.as_of
     skip_decode_from = cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
-    record = QuarantineRecord(
+    record = later or QuarantineRecord(
         faulty.table,
         epoch,
         start,
@@ -108,7 +112,7 @@ def quarantine(
         by,
         skip_decode_epoch=cursor.epoch,
     )
-    return replace(cursor, quarantine=(*cursor.quarantine, record))
+    return replace(cursor, quarantine=(*cursor.quarantine, replace(record, epoch=epoch, start=start, as_of=state)))
 
 
 def state_at(

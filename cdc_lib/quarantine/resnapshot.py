@@ -62,7 +62,7 @@ def with_new_snapshot(
     if last is not None and (last.is_open or (start is not None and last.covers(cursor.epoch, start))):
         return cursor
     epoch, begin = (lake.epoch, lake.position) if start is None else (cursor.epoch, start)
-    state = begin
+    state = state_at(cursor, table, epoch, begin)
     if waiting := _waiting(cursor, table, lake, unmerged, start):
         for task in waiting:
             cursor = cancel_task(cursor, task)

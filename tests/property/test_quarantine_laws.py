@@ -150,6 +150,36 @@ def test_a_table_that_is_read_keeps_no_other_waiting_and_catches_up(faulty, repl
     first=False,
     steps=["write", *["plan", "ack all"] * 6, "read", "read", "write", "plan", "ack all", "merge"],
 )
+@example(
+    faulty=set(),
+    replaced={7},
+    stuck={6},
+    asking=set(),
+    first=False,
+    steps=[*["write"] * 4, "ask", "write", "read", "write", "read", *["write"] * 2, "plan", "ack all", "merge"],
+)
+@example(
+    faulty=set(),
+    replaced={2},
+    stuck=set(),
+    asking=set(),
+    first=False,
+    steps=[
+        "write",
+        "plan",
+        "ask",
+        "write",
+        "plan",
+        "ack all",
+        "merge",
+        "ask",
+        "write",
+        "plan",
+        "ack all",
+        "ask",
+        "merge",
+    ],
+)
 @given(SOME, SOME, SOME, SOME, st.booleans(), steps_of(MERGE_STEPS))
 def test_a_table_that_a_merge_cannot_bring_keeps_no_other_waiting_and_catches_up(
     faulty, replaced, stuck, asking, first, steps
