@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -46,6 +47,7 @@ class SourceSums:
         chunk_rows: rows that one statement reads.
         statement_delay: seconds between two statements.
         rest: waits for some seconds.
+        twice: names of several keys, which SELECT shows alike: the lake can have only one row. What is listed adds to them.
     """
 
     connection: Session
@@ -53,6 +55,7 @@ class SourceSums:
     chunk_rows: int
     statement_delay: float = 0.0
     rest: Callable[[float], None] = field(default=time.sleep)
+    twice: set[str] = field(default_factory=set)
 
     @cached_property
     def ends(self) -> tuple[Key, ...]:
@@ -119,13 +122,13 @@ class SourceSums:
         columns = f"{subject.source_name}, {subject.source_hash}{keys}"
         rows = self._answer(f"{self._select(columns)}{self._where(after, end)}")
         self.rest(self.statement_delay)
-        return [
+        return self._noted(
             # A row whose text is longer than max_allowed_packet has no hash: its cells are compared.
             ListedRow(
                 text_of(name) or "", -1 if hashed is None else int(hashed), 1, tuple(text_of(k) or "" for k in key)
             )
             for name, hashed, *key in rows
-        ]
+        )
 
     @cached_property
     def cuts(self) -> tuple[int, ...]:
@@ -187,6 +190,12 @@ class SourceSums:
                 texts = tuple(text_of(one) or "" for one in key)
                 listed.append(ListedRow(text_of(name) or "", row_hash, int(copies), texts))
             self.rest(self.statement_delay)
+        return self._noted(listed)
+
+    def _noted(self, rows: Iterable[ListedRow]) -> list[ListedRow]:
+        """Return listed rows, and remember which names several of them have."""
+        listed = list(rows)
+        self.twice.update(name for name, keys in Counter(row.name for row in listed).items() if keys > 1)
         return listed
 
     def rows(self, keys: Mapping[str, Key]) -> dict[str, RowState]:
@@ -202,7 +211,8 @@ class SourceSums:
                 if (text := text_of(name)) is not None and text in requested:
                     settled_cells = self._settled(cells)
                     compared = () if self.subject.how == "copies" else settled_cells
-                    states[text] = RowState(compared, int(copies), shown=settled_cells)
+                    before = states[text].copies if text in states else 0
+                    states[text] = RowState(compared, before + int(copies), shown=settled_cells)
         return states
 
     def _by_name(self, names: Sequence[str], keys: Mapping[str, Key]) -> str:
@@ -212,16 +222,15 @@ class SourceSums:
             any_value = ", ".join(f"MAX({_as_text(cell)})" for cell in subject.cells)
             chosen = f" WHERE {subject.source_hash} IN ({', '.join(names)}) GROUP BY 1"
             return f"{self._select(f'{subject.source_hash}, COUNT(*), {any_value}')}{chosen}"
-        terms = (
-            " AND ".join(
-                f"{quoted(cell.column.name)} = {literal(cell, text)}"
-                for cell, text in zip(subject.keys, keys[name], strict=True)
-            )
-            for name in names
-        )
-        return (
-            f"{self._select(f'{subject.source_name}, 1, {cells}')} WHERE {' OR '.join(f'({term})' for term in terms)}"
-        )
+        terms = " OR ".join(f"({self._named(name, keys[name])})" for name in names)
+        return f"{self._select(f'{subject.source_name}, 1, {cells}')} WHERE {terms}"
+
+    def _named(self, name: str, key: Key) -> str:
+        """Return the condition of a name's rows; a literal equals only one of several keys that have it."""
+        if name in self.twice:
+            return f"CAST({self.subject.source_name} AS BINARY) = X'{name.encode().hex()}'"
+        pairs = zip(self.subject.keys, key, strict=True)
+        return " AND ".join(f"{quoted(cell.column.name)} = {literal(cell, text)}" for cell, text in pairs)
 
     def _settled(self, cells: Sequence[object]) -> tuple[str | None, ...]:
         subject = self.subject

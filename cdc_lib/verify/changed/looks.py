@@ -10,13 +10,11 @@ from cdc_lib.model.changed_rows import OpenRow, WrongRow
 from cdc_lib.model.lake_table import Marker
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.position import Point
-from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.read_only_session import answer
 from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
 from cdc_lib.mysql.watermark import low_watermark
 from cdc_lib.verify.changed.half_looks import Half, Outcome, digest, later, now
 from cdc_lib.verify.classify import Look, RowState, Verdict
-from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.differences import findings
 from cdc_lib.verify.source_checksums import SourceSums
 
@@ -62,19 +60,17 @@ class Looks:
     """Judges rows of one table.
 
     Args:
-        connection: a read-only session at the source.
+        source: reads the source's rows; it has what is compared.
         facts: of the server.
         epoch: of the server's positions.
         cut: which the lake is as of, or a later merge that is in flight.
-        subject: what is compared.
         marker: of the lake table's snapshot.
     """
 
-    connection: Session
+    source: SourceSums
     facts: ServerFacts
     epoch: int
     cut: Cut
-    subject: Subject
     marker: Marker
 
     def judged(self, asked: Mapping[str, AskedRow], lake: Mapping[str, RowState], most_open: int) -> Judged:
@@ -88,7 +84,7 @@ class Looks:
         Raises:
             SourceError: the source cannot be read.
         """
-        source = self._source({name: one.key for name, one in asked.items()})
+        source = self.source.rows({name: one.key for name, one in asked.items()})
         differing = [name for name in asked if not _same(source.get(name), lake.get(name))]
         outcomes = {name: self._kept(asked[name], lake.get(name)) for name in differing}
         open_names = [name for name, one in outcomes.items() if one.verdict is Verdict.OPEN]
@@ -117,18 +113,14 @@ class Looks:
             reads.append(self.marker.reselected.high)
         return BEFORE_ALL if any(one > at for one in reads) else at
 
-    def _source(self, keys: Mapping[str, tuple[str, ...]]) -> dict[str, RowState]:
-        sums = SourceSums(self.connection, self.subject, chunk_rows=len(keys) or 1)
-        return sums.rows(keys)
-
     def _read_again(self, keys: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, Half], dict[str, RowState]]:
         """Read rows between two watermarks, for the looks of rows that differ."""
         if not keys:
             return {}, {}
-        low = Point.at(self.epoch, low_watermark(self.connection, self.facts))
-        rows = self._source(keys)
-        answer(self.connection, "COMMIT")  # on MariaDB the watermark began a transaction
-        high = Point.at(self.epoch, read_binlog_end(self.connection, self.facts))
+        low = Point.at(self.epoch, low_watermark(self.source.connection, self.facts))
+        rows = self.source.rows(keys)
+        answer(self.source.connection, "COMMIT")  # on MariaDB the watermark began a transaction
+        high = Point.at(self.epoch, read_binlog_end(self.source.connection, self.facts))
         return {name: Half(low, high, rows.get(name)) for name in keys}, rows
 
     def _kept(self, one: AskedRow, lake: RowState | None) -> Outcome:
@@ -147,7 +139,7 @@ class Looks:
     ) -> WrongRow:
         cut = self.cut
         at = Point.at(cut.epoch, cut.position)
-        (row,) = findings(self.subject, {name: one.key}, {name: Look(at, at, at, source, lake)})["rows"]
+        (row,) = findings(self.source.subject, {name: one.key}, {name: Look(at, at, at, source, lake)})["rows"]
         columns = tuple(cell.column for cell in row.cells)
         return WrongRow(
             row.kind, dict(row.key), columns, one.batch, one.merge_id, cut.epoch, cut.position, datetime.now(UTC)

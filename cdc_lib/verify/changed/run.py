@@ -38,6 +38,7 @@ from cdc_lib.verify.changed.keys import changed_keys
 from cdc_lib.verify.changed.lake_rows import LakeRows, rows_of
 from cdc_lib.verify.changed.looks import AskedRow, Judged, Looks
 from cdc_lib.verify.comparability import Subject
+from cdc_lib.verify.source_checksums import SourceSums
 from cdc_lib.verify.subjects import indistinct_rows, subject_at
 
 PATIENCE_SECONDS = 60.0
@@ -161,9 +162,8 @@ class _Tables:
                 opened = self.lake_rows.open(lake.name, cut.table, cut.lake_snapshot, routed=routed.target.routed)
                 subject = self._subject(lake, routed, opened.state)
                 if isinstance(subject, Subject):
-                    looks = Looks(
-                        self.connection, self.facts, self.merge.drain.epoch, whole, subject, opened.state.marker
-                    )
+                    source = SourceSums(self.connection, subject, chunk_rows=1)
+                    looks = Looks(source, self.facts, self.merge.drain.epoch, whole, opened.state.marker)
                     asked, sampled, changes = self._asked(subject, earlier)
                     lake_states = rows_of(opened, subject, {name: one.key for name, one in asked.items()})
                     result = replace(empty, changes=changes, compared=len(asked), sampled=sampled)

@@ -123,7 +123,9 @@ class CoveredTable:
         )
         unit_rows = UNIT_CHUNKS * settings.chunk_rows
         coverage = accrued(self._ready(subject, coverage, unit_rows), self.began, self.cadence)
-        looks = Looks(self.connection, self.facts, self.epoch, self.cut, subject, opened.state.marker)
+        copies = (one for one in coverage.wrong if one.row.kind == "copies")
+        source.twice.update(row_text(subject.keys, one.key) for one in copies)
+        looks = Looks(source, self.facts, self.epoch, self.cut, opened.state.marker)
         coverage = self._looked_at(coverage, looks, opened, {})
         done = TableCoverage(coverage.table, coverage.lake_table, coverage)
         first = stored
@@ -214,7 +216,7 @@ class CoveredTable:
 
     def _looked_at(self, coverage: Coverage, looks: Looks, opened: OpenedTable, keys: dict[str, Key]) -> Coverage:
         """Look at rows, and at those that an earlier look left open or found wrong, and return what is known then."""
-        subject, merge_id = looks.subject, self.cut.merge_id
+        subject, merge_id = looks.source.subject, self.cut.merge_id
         known = {row_text(subject.keys, one.key): one for one in coverage.wrong}
         kept = {row_text(subject.keys, one.key): one for one in coverage.open_rows}
         asked = {name: AskedRow(one.key, "", merge_id) for name, one in known.items()}

@@ -21,6 +21,7 @@ from cdc_lib.verify.comparability import subject_of
 from cdc_lib.verify.whole.lake_batches import ranges_of
 from demo.shop import seed
 from spark_jobs.merging.checksums import ranged
+from tests.harness.lax_session import lax
 from tests.harness.shop import Shop
 from tests.harness.verify import Compared
 from tests.integration.drain.test_drain_types import COLUMNS
@@ -176,6 +177,36 @@ def test_missing_extra_and_different_rows_are_found_with_every_kind_of_key(sourc
     one = kept[f"{source.database}.list"]
     assert one.clean_at is not None
     assert one.clean_at < one.at
+
+
+ALIKE = {
+    "error value": ("ENUM('a', '')", "''", "0"),
+    "declared twice": ("ENUM('b', 'a', 'a')", "'a'", "3"),
+    "set": ("SET('a', '')", "0", "2"),
+    "second code": ("VARCHAR(9) CHARACTER SET cp932 COLLATE cp932_bin", "X'81BE'", "X'879C'"),
+}
+
+
+@pytest.mark.parametrize("spark", [False, True], ids=["arrow", "spark"])
+def test_two_keys_of_the_source_that_are_one_row_of_the_lake_are_found(source, spark):
+    """SELECT shows them alike, and an earlier version merged them; a key with as many rows on both sides is equal."""
+    for number, (declared, one, _) in enumerate(ALIKE.values()):
+        lax(source, f"CREATE TABLE t{number} (id INT, k {declared}, v INT, PRIMARY KEY (k, id))")
+        lax(source, f"INSERT INTO t{number} VALUES (1, {one}, 7), (2, {one}, 7)")
+    source.round()
+    assert source.report(spark=spark).clean
+    source.unlogged(
+        "SET sql_mode = ''", *(f"INSERT INTO t{n} VALUES (1, {two}, 7)" for n, (_, _, two) in enumerate(ALIKE.values()))
+    )
+    for number, (_, one, _) in enumerate(ALIKE.values()):
+        (shown,), *_ = source.execute(f"SELECT k FROM t{number} WHERE k = {one}")
+        found = source.table(f"t{number}", spark=spark)
+        assert [(row.kind, row.key, row.source_copies, row.lake_copies) for row in found.rows] == [
+            ("copies", {"k": str(shown), "id": "1"}, 2, 1)
+        ]
+        assert (found.clean, found.missing, found.in_flight) == (False, 1, 0)
+    repaired = source.table("t0", repair=True)
+    assert (repaired.clean, repaired.missing, repaired.repaired) == (False, 1, 0)
 
 
 def test_rows_that_the_lake_has_not_merged_are_in_flight_and_no_drift(source):

@@ -125,6 +125,21 @@ def test_each_type_has_the_same_hash_on_both_sides_and_modes_and_routes_are_comp
     assert source.period() == {"part_2": [("different", "2", "v")], "scd2": [("extra", "1")]}
 
 
+def test_two_keys_that_select_shows_alike_are_found_and_stay_known_until_one_is_gone(source):
+    """An earlier version made one row of the lake of them."""
+    text = "VARCHAR(9) CHARACTER SET cp932 COLLATE cp932_bin"
+    source.execute(f"CREATE TABLE t (id INT, k {text}, PRIMARY KEY (id, k))")
+    source.execute("INSERT INTO t VALUES (1, X'81BE')")
+    source.round()
+    source.unlogged("INSERT INTO t VALUES (1, X'879C')")
+    assert source.period() == {"t": [("copies", "1", "\u222a")]}
+    assert source.period() == {}
+    assert [one.row.kind for one in source.known("t").wrong] == ["copies"]
+    source.unlogged("DELETE FROM t WHERE HEX(k) = '879C'")
+    assert source.period() == {}
+    assert source.known("t").wrong == ()
+
+
 def test_a_row_that_is_not_merged_yet_is_in_flight_and_two_tasks_do_not_lose_each_others_ranges(source):
     """The later cut decides; the second of two tasks at once leaves what the first has stored."""
     source.execute("CREATE TABLE a (id INT PRIMARY KEY, v INT)")
