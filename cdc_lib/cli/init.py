@@ -38,6 +38,9 @@ def init(
     password_env: Annotated[
         _Text, typer.Option("--password-env", help="Environment variable with the password. Default: SOURCE_PASSWORD.")
     ] = None,
+    ca: Annotated[
+        _Text, typer.Option("--ca", help="File with the certificate of the server's authority, which is then checked.")
+    ] = None,
     connection: Annotated[
         _Text, typer.Option("--connection", help="Id of an Airflow connection with the log-in, instead of a variable.")
     ] = None,
@@ -62,7 +65,7 @@ def init(
 
     Example:
         cdc init
-        cdc init shop --host db.example.com --tables 'shop.*' --yes
+        cdc init shop --host db.example.com --ca /etc/cdc/db-ca.pem --tables 'shop.*' --yes
     """
     folder, ask = settings(context).sources, _Questions(yes=yes)
     source = _name(folder, ask.text("SOURCE", "Name of the source", source))
@@ -71,6 +74,8 @@ def init(
         "port": int(ask.text("--port", "Port", port, str(_PORT))),
         "user": ask.text("--user", "User", user, _USER),
     }
+    if ca:
+        server["tls"] = {"ca": ca}
     if connection:
         server["connection"] = connection
         server |= {"password_env": password_env} if password_env else {}

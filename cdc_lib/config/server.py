@@ -15,7 +15,8 @@ from cdc_lib.config.tunnel import SocksConfig, SshConfig
 class TlsConfig(Section):
     """TLS of the connection to the server; with this section the connection must be encrypted.
 
-    Without it the connection is encrypted if the server supports it, and the server's certificate is not checked.
+    Without it the connection is encrypted if the server supports it, and the server's certificate is not checked. The password itself
+    then goes only to a server on this machine or after an SSH server, and to the holder of ``public_key``.
     """
 
     ca: Path | None = Field(default=None, description="file with the authorities to trust; the system's without it")
@@ -69,6 +70,11 @@ class ServerConfig(Section):
         default=None, description="region; log-in by tokens of Amazon RDS, which needs tls and no password"
     )
     tls: TlsConfig | None = Field(default=None, description="ca, cert, key, verify")
+    public_key: Path | None = Field(
+        default=None,
+        description="file with the server's RSA key for passwords, which SHOW STATUS LIKE 'Caching_sha2_password_rsa_public_key' "
+        "shows; for a server whose certificate is not checked",
+    )
     ssh: SshConfig | None = Field(
         default=None, description="host, user, key_file, ...; an SSH server through which the server is reached"
     )

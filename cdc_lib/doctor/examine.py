@@ -13,7 +13,7 @@ from cdc_lib.config import Credentials, ServerConfig, SourceConfig, TablesConfig
 from cdc_lib.doctor.hop_check import check_hop
 from cdc_lib.doctor.java_check import check_java
 from cdc_lib.doctor.lake_check import check_lake
-from cdc_lib.doctor.server_check import check_grants, check_server, check_standby, check_start, check_tables
+from cdc_lib.doctor.server_check import check_grants, check_line, check_server, check_standby, check_start, check_tables
 from cdc_lib.doctor.spark_check import check_spark, check_spark_server
 from cdc_lib.doctor.store_check import check_store
 from cdc_lib.errors import CdcError
@@ -47,6 +47,7 @@ def examine(
     hurried = Pipeline(config, credentials, pipeline.store, pipeline.cursors)
     checks: dict[str, Check] = {
         "the way to the server": lambda: check_hop(config.server, credentials),
+        "the line to the server": lambda: check_line(config.server, credentials),
         "the server": hurried.preflight,
         "the grants": lambda: check_grants(config.server, config.tables, credentials),
         "the tables": lambda: check_tables(config, credentials),
@@ -88,6 +89,7 @@ def examine_server(server: ServerConfig, tables: TablesConfig, credentials: Cred
     """
     hurried = server.model_copy(update={"connect_timeout": min(_CONNECT, server.connect_timeout)})
     checks: dict[str, Check] = {
+        "the line to the server": lambda: check_line(hurried, credentials),
         "the server": lambda: check_server(hurried, tables, credentials),
         "the grants": lambda: check_grants(hurried, tables, credentials),
     }

@@ -25,7 +25,7 @@ from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.mysql.clock import clock_of, judge_clock
-from cdc_lib.mysql.connection import connect
+from cdc_lib.mysql.connection import connect, line_of
 from cdc_lib.mysql.grants import judge_grants
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.preflight import judge
@@ -46,6 +46,24 @@ def check_grants(server: ServerConfig, tables: TablesConfig, credentials: Creden
         flavor = "mariadb" if "mariadb" in read_variables(connection)["version"].lower() else "mysql"
         seen = tables.select(InformationSchema(connection).tables())
         yield from judge_grants(connection, flavor, [*_named(tables.include), *seen])
+
+
+def check_line(server: ServerConfig, credentials: Credentials) -> Iterator[Finding]:
+    """Yield whether others can read the session, or answer in the server's place; needs no privilege.
+
+    Raises:
+        SourceError: the server cannot be reached.
+    """
+    with closing(connect(server, credentials)) as connection:
+        line = line_of(connection)
+    encrypted = f"sessions are encrypted by {line.tls}" if line.tls else "sessions are not encrypted"
+    if line.is_checked:
+        yield Finding("ok", f"{encrypted}, and the server's certificate is checked")
+    elif line.is_private:
+        yield Finding("ok", f"{encrypted}; they stay on this machine, or are in an SSH connection")
+    else:
+        what = f"{encrypted}, and the server's certificate is not checked: who is on the way can read them and answer instead"
+        yield Finding("warning", what, "Name the file with the certificate of its authority in server.tls.ca.")
 
 
 def check_server(server: ServerConfig, tables: TablesConfig, credentials: Credentials) -> Iterator[Finding]:

@@ -6,17 +6,19 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import pymysql
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from pymysql.connections import Connection
 
 from cdc_lib.config import Credentials, ServerConfig
 from cdc_lib.config.start import FailoverConfig
 from cdc_lib.errors import ConfigError, Context, SourceError, SourceUnavailable, TunnelUnavailable, UnsupportedServer
 from cdc_lib.model.refusals import is_of_connection, is_passing, refused_for
-from cdc_lib.mysql.clear_password import NOT_TO_STRANGERS
-from cdc_lib.mysql.pymysql_private import TlsConnection
+from cdc_lib.mysql.clear_password import NOT_TO_STRANGERS, ONLY_SCRAMBLED, Methods, PasswordWithheld
+from cdc_lib.mysql.pymysql_private import TlsConnection, socket_of
 from cdc_lib.mysql.rds_iam import login_token
 from cdc_lib.mysql.tunnel.way import Way, failure_on_the_way, hop_of
 from cdc_lib.mysql.unsupported import refuse_foreign
@@ -25,6 +27,11 @@ _ACCESS_DENIED = {1044, 1045, 1142, 1227, 1698}
 _AUTHENTICATION_ERRORS = {2026, 2059, 2061}
 _WRONG_TLS = "Check server.tls in the source file."
 _WRONG_CERTIFICATE = "Name the file with the certificate of its authority in server.tls.ca, and the server in server.host as its certificate does."
+_OTHER_PROGRAM = "Check that server.host and server.port are those of MySQL or MariaDB, and not of another program."
+_WITHHELD = (
+    "Name the file with the certificate of its authority in server.tls.ca, or that of its RSA key in server.public_key; or log in once as this "
+    "user from a client that knows the server, such as mysql on its own machine: until it restarts, it then asks for no more than the scramble."
+)
 Session: TypeAlias = "Connection[Any]"
 """A session on the source."""
 
@@ -46,31 +53,12 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
         TunnelUnavailable: the SSH server or SOCKS proxy on the way does not respond.
         TunnelRefused: it refuses, or its host key is not accepted.
         UnsupportedServer: the log-in or the TLS handshake is refused, or the server is not MySQL or MariaDB.
-        ConfigError: a file of ``server.tls`` cannot be read, or there are no AWS credentials for ``server.rds_iam``.
+        ConfigError: a file of ``server.tls`` or ``server.public_key`` cannot be read, or there are no AWS credentials for ``server.rds_iam``.
     """
-    tls = _tls(server)
-    password = credentials.password
-    if server.rds_iam is not None:
-        password = login_token(server, server.rds_iam.region, credentials.user)
-    known = server.tls is not None and server.tls.verify
     way = Way(server, credentials.hop)
+    options = _options(server, credentials)
     try:
-        session = _SourceConnection(
-            way,
-            host=server.host,
-            port=server.port,
-            user=credentials.user,
-            password=password,
-            charset="utf8mb4",
-            connect_timeout=int(server.connect_timeout.total_seconds()),
-            read_timeout=SILENCE_SECONDS,
-            write_timeout=SILENCE_SECONDS,
-            autocommit=True,
-            init_command=_SESSION,
-            tls=tls,
-            auth_plugin_map={} if known else NOT_TO_STRANGERS,
-            program_name="lakecdc",
-        )
+        session = _log_in(way, options)
     except (pymysql.MySQLError, OSError) as error:
         raise way.failure() or translated(error, server) from error
     known_by_name: Any = session  # the driver's stubs omit server_version
@@ -80,6 +68,61 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
         session.close()
         raise
     return session
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """How a session gets to its server.
+
+    Args:
+        tls: version of TLS; empty without it.
+        is_checked: the server's certificate and name were accepted.
+        is_private: it stays on this machine, or goes through an SSH server.
+    """
+
+    tls: str
+    is_checked: bool
+    is_private: bool
+
+
+def line_of(session: Session) -> Line:
+    """Return how an open session of :func:`connect` gets to its server."""
+    assert isinstance(session, _SourceConnection)
+    sock = socket_of(session)
+    tls = (sock.version() or "") if isinstance(sock, ssl.SSLSocket) else ""
+    return Line(tls, session.way.checks_certificate, session.way.is_known(sock))
+
+
+def _log_in(way: Way, options: dict[str, Any]) -> _SourceConnection:
+    try:
+        return _SourceConnection(way, **options)
+    except PasswordWithheld:
+        if options["server_public_key"] is None:
+            raise
+    # A server takes no key inside TLS. After one log-in without TLS it has the password in its cache, and the scramble is enough.
+    _SourceConnection(way, **options | {"tls": None, "plain": True}).close()
+    return _SourceConnection(way, **options)
+
+
+def _options(server: ServerConfig, credentials: Credentials) -> dict[str, Any]:
+    password = credentials.password
+    if server.rds_iam is not None:
+        password = login_token(server, server.rds_iam.region, credentials.user)
+    return {
+        "host": server.host,
+        "port": server.port,
+        "user": credentials.user,
+        "password": password,
+        "charset": "utf8mb4",
+        "connect_timeout": int(server.connect_timeout.total_seconds()),
+        "read_timeout": SILENCE_SECONDS,
+        "write_timeout": SILENCE_SECONDS,
+        "autocommit": True,
+        "init_command": _SESSION,
+        "tls": _tls(server),
+        "server_public_key": _public_key(server),
+        "program_name": "lakecdc",
+    }
 
 
 def can_be_reached(server: ServerConfig, credentials: Credentials, rules: FailoverConfig) -> bool:
@@ -120,6 +163,28 @@ class _SourceConnection(TlsConnection):
     def connect(self, sock: Any = None) -> None:
         """Connect through the hop."""
         super().connect(sock if sock is not None else self.way.open())
+
+    def methods_of_log_in(self) -> Methods:
+        """Let the password itself go out only to a server that is known by its certificate, or over a line that is known."""
+        if self.way.checks_certificate:
+            return {}
+        return NOT_TO_STRANGERS if self.way.is_known(socket_of(self)) else ONLY_SCRAMBLED
+
+
+def _public_key(server: ServerConfig) -> bytes | None:
+    if server.public_key is None:
+        return None
+    try:
+        content = server.public_key.read_bytes()
+        load_pem_public_key(content)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"the file of server.public_key cannot be read: {getattr(error, 'strerror', None) or 'it is no public key'}",
+            hint="Write into it what SHOW STATUS LIKE 'Caching_sha2_password_rsa_public_key' shows on the server itself.",
+            host=server.host,
+            port=server.port,
+        ) from error
+    return content
 
 
 def _tls(server: ServerConfig) -> ssl.SSLContext | None:
@@ -179,6 +244,23 @@ _NO_MORE = (
 )
 
 
+def _unsupported(error: Exception, number: int, text: str) -> tuple[str, str] | None:
+    """Return message and hint of what a retry does not change at the log-in; None for other errors."""
+    if number in _ACCESS_DENIED:
+        return f"the server refuses: {text}", "Check user, password and grants; cdc doctor prints them."
+    # The driver keeps the cause of a broken connection in this attribute.
+    causes = (error, error.__cause__, getattr(error, "original_exception", None))
+    if number in _AUTHENTICATION_ERRORS or any(map(_refused_by_tls, causes)):
+        untrusted = next((cause for cause in causes if isinstance(cause, ssl.SSLCertVerificationError)), None)
+        what = f"the server's certificate is not accepted: {untrusted.verify_message}" if untrusted else text
+        hint = _WRONG_CERTIFICATE if untrusted else _WITHHELD if isinstance(error, PasswordWithheld) else _WRONG_TLS
+        return f"log-in or TLS failed: {what}", hint
+    if isinstance(error, pymysql.MySQLError) and error.args and isinstance(error.args[0], str):
+        # Only faults that the driver itself finds in an answer have no number.
+        return f"the server does not speak MySQL's protocol: {error.args[0].removesuffix(' %r')}", _OTHER_PROGRAM
+    return None
+
+
 def translated(error: Exception, server: _HostAndPort, table: str = "") -> SourceError:
     """Translate a driver's error into an error of this project.
 
@@ -195,18 +277,8 @@ def translated(error: Exception, server: _HostAndPort, table: str = "") -> Sourc
         refused = refused_for(table, number, text)
     if refused is not None:
         return refused
-    if number in _ACCESS_DENIED:
-        return UnsupportedServer(
-            f"the server refuses: {text}", hint="Check user, password and grants; cdc doctor prints them.", **context
-        )
-    # The driver keeps the cause of a broken connection in this attribute.
-    causes = (error, error.__cause__, getattr(error, "original_exception", None))
-    if number in _AUTHENTICATION_ERRORS or any(map(_refused_by_tls, causes)):
-        untrusted = next((cause for cause in causes if isinstance(cause, ssl.SSLCertVerificationError)), None)
-        what = f"the server's certificate is not accepted: {untrusted.verify_message}" if untrusted else text
-        return UnsupportedServer(
-            f"log-in or TLS failed: {what}", hint=_WRONG_CERTIFICATE if untrusted else _WRONG_TLS, **context
-        )
+    if (unsupported := _unsupported(error, number, text)) is not None:
+        return UnsupportedServer(unsupported[0], hint=unsupported[1], **context)
     if not isinstance(error, pymysql.MySQLError) or is_of_connection(number):
         return SourceUnavailable(
             f"the server cannot be reached{f' through {hop}' if (hop := hop_of(server)) else ''}: {text}",

@@ -14,6 +14,7 @@ import socket
 import ssl
 from typing import Any
 
+from pymysql import _auth
 from pymysql.connections import Connection
 from pymysql.constants import CLIENT, CR
 from pymysql.err import OperationalError
@@ -66,6 +67,31 @@ def close_at_once(connection: Connection[Any]) -> None:
     private._force_close()  # noqa: SLF001 - close() would first wait for the response
 
 
+def may_use_public_key(connection: Connection[Any]) -> bool:
+    """Whether the session has the server's RSA key and no TLS, inside which the server takes no key."""
+    private: Any = connection  # the stubs omit this attribute
+    return bool(private.server_public_key) and not isinstance(socket_of(connection), ssl.SSLSocket)
+
+
+def send_scramble(connection: Connection[Any], request: Any) -> Any:
+    """Answer the request for ``caching_sha2_password`` by its scramble, and return the answer (``_roundtrip``)."""
+    private: Any = connection
+    private.salt = request.read_all().removesuffix(b"\0")
+    driver: Any = _auth
+    return driver._roundtrip(connection, driver.scramble_caching_sha2(private.password, private.salt))  # noqa: SLF001
+
+
+def log_in_caching_sha2(connection: Connection[Any], answer: Any) -> Any:
+    """Go on as the driver does when the server has answered the scramble."""
+    return _auth.caching_sha2_password_auth(connection, answer)
+
+
+def log_in_sha256(connection: Connection[Any], request: Any) -> Any:
+    """Answer the request for ``sha256_password`` as the driver does."""
+    driver: Any = _auth
+    return driver.sha256_password_auth(connection, request)
+
+
 class TlsConnection(Connection):
     """A connection that is encrypted if the server offers it, or always.
 
@@ -76,12 +102,18 @@ class TlsConnection(Connection):
     Args:
         tls: the context with which a server without TLS is refused; None to encrypt without a look at the certificate, if the
             server offers it.
+        plain: no TLS even if the server offers it.
         **options: of the driver.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None, **options: Any) -> None:
+    def __init__(self, tls: ssl.SSLContext | None, *, plain: bool = False, **options: Any) -> None:
         self._is_required = tls is not None
+        self._is_plain = plain
         super().__init__(ssl=tls or _unchecked(), **options)
+
+    def methods_of_log_in(self) -> dict[str, Any]:
+        """Return handlers by name of the method, once the socket is connected; the driver has the other methods."""
+        return {}
 
     def _create_ssl_ctx(self, options: ssl.SSLContext) -> ssl.SSLContext:
         return options
@@ -90,7 +122,10 @@ class TlsConnection(Connection):
         base: Any = super()  # the driver's stubs omit private attributes; same below
         base._get_server_information()  # noqa: SLF001 - no public way
         private: Any = self
-        if private.server_capabilities & CLIENT.SSL:
+        private._auth_plugin_map = methods = self.methods_of_log_in()  # noqa: SLF001 - the option comes before the socket
+        if private._auth_plugin_name in methods:  # noqa: SLF001 - 1.1 calls a handler only if the server asks for the method
+            private._auth_plugin_name = ""  # noqa: SLF001 - so it has to ask
+        if private.server_capabilities & CLIENT.SSL and not self._is_plain:
             return
         if self._is_required:
             raise OperationalError(CR.CR_SSL_CONNECTION_ERROR, "SSL is required but the server doesn't support it")

@@ -25,7 +25,7 @@ from pymysql.constants import CLIENT
 
 from tests.harness.servers.sql import SqlServer
 
-_CAPABILITIES = CLIENT.CAPABILITIES | CLIENT.SSL | CLIENT.PLUGIN_AUTH_LENENC_CLIENT_DATA
+CAPABILITIES = CLIENT.CAPABILITIES | CLIENT.SSL | CLIENT.PLUGIN_AUTH_LENENC_CLIENT_DATA
 _EXPIRES = 900
 
 
@@ -94,7 +94,7 @@ class IamServer:
                 threading.Thread(target=self._serve, args=(client,), name="iam-session", daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        session = _Packets(client)
+        session = Packets(client)
         try:
             self._log_in(session)
         except (OSError, EOFError) as error:  # also a client that does not trust the certificate
@@ -102,9 +102,10 @@ class IamServer:
         finally:
             session.socket.close()
 
-    def _log_in(self, session: _Packets) -> None:
-        capabilities = _CAPABILITIES if self.tls else _CAPABILITIES & ~CLIENT.SSL
-        session.send(_greeting(capabilities))
+    def _log_in(self, session: Packets) -> None:
+        capabilities = CAPABILITIES if self.tls else CAPABILITIES & ~CLIENT.SSL
+        challenge = bytes(secrets.choice(range(1, 128)) for _ in range(20))
+        session.send(greeting(capabilities, challenge))
         if self.tls:
             session.receive()  # the request for TLS
             session.socket = self._context.wrap_socket(session.socket, server_side=True)
@@ -123,17 +124,19 @@ class IamServer:
         _relay(session.socket, server)
 
 
-class _Packets:
+class Packets:
     """Packets of MySQL's protocol, each answered by the next number."""
 
     def __init__(self, client: socket.socket) -> None:
         self.socket, self._number = client, 0
 
     def send(self, payload: bytes) -> None:
+        """Send a packet."""
         self.socket.sendall(struct.pack("<I", len(payload))[:3] + bytes([self._number]) + payload)
         self._number += 1
 
     def receive(self) -> bytes:
+        """Return the payload of the next packet."""
         header = self._exactly(4)
         self._number = header[3] + 1
         return self._exactly(int.from_bytes(header[:3], "little"))
@@ -148,13 +151,13 @@ class _Packets:
         return data
 
 
-def _greeting(capabilities: int) -> bytes:
-    challenge = bytes(secrets.choice(range(1, 128)) for _ in range(20))
+def greeting(capabilities: int, challenge: bytes, plugin: bytes = b"mysql_native_password") -> bytes:
+    """Return a server's first packet, with twenty bytes to scramble by and the method of log-in that it prefers."""
     return b"".join(
         (
             b"\x0a8.0.40-rds\0", struct.pack("<I", 1), challenge[:8], b"\0", struct.pack("<H", capabilities & 0xFFFF),
             b"\x2d", struct.pack("<H", 2), struct.pack("<H", capabilities >> 16), bytes([21]), bytes(10),
-            challenge[8:], b"\0mysql_native_password\0",
+            challenge[8:], b"\0" + plugin + b"\0",
         )
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import socket
+from ipaddress import ip_address
 from typing import Any
 
 from cdc_lib.config import HopLogin, ServerConfig, SshConfig
@@ -48,6 +49,21 @@ class Way:
         ready: socket.socket = opened.socket
         self._tunnel = opened.tunnel
         return ready
+
+    @property
+    def checks_certificate(self) -> bool:
+        """Whether the session begins only at a server whose certificate and name are accepted."""
+        return self._server.tls is not None and self._server.tls.verify
+
+    def is_known(self, sock: socket.socket | None) -> bool:
+        """Whether the bytes stay on this machine, or go through an SSH server, whose host key is checked.
+
+        Args:
+            sock: to the server, or to the proxy before it.
+        """
+        if sock is None or self._server.hop is not None:
+            return self._server.ssh is not None
+        return sock.family == socket.AF_UNIX or ip_address(sock.getpeername()[0]).is_loopback
 
     def failure(self) -> TunnelUnavailable | None:
         """Return the error of a hop whose connection broke; None while it works."""
