@@ -98,7 +98,8 @@ def jar_paths(names: Iterable[str]) -> list[Path]:
 
 def _find(jar: Jar) -> Path | None:
     cached = cache_dir() / "jars" / jar.file_name
-    if cached.is_file():  # was checked before it was moved there
+    if cached.is_file():
+        _check(jar, cached)  # each time: others may be able to write there
         return cached
     if offline := os.environ.get("CDC_JARS"):
         path = Path(offline) / jar.file_name

@@ -39,6 +39,17 @@ def test_a_jar_with_another_hash_is_refused(one_jar, tmp_path):
         jar_paths(["lake"])
 
 
+def test_a_jar_that_was_exchanged_after_it_was_fetched_is_refused(one_jar, tmp_path):
+    """The hash is checked when it is used."""
+    cached = tmp_path / "cache" / "jars" / one_jar.file_name
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(b"classes")
+    assert jar_paths(["lake"]) == [cached]
+    cached.write_bytes(b"classes of a neighbour")
+    with pytest.raises(ConfigError, match=r"is not org\.example:lake:1\.2"):
+        jar_paths(["lake"])
+
+
 def test_a_fetched_jar_is_cached_only_if_its_hash_is_right(one_jar, monkeypatch, tmp_path):
     def retrieve(jar, folder):
         path = folder / jar.file_name
