@@ -62,7 +62,7 @@ class QuarantineRecord:
         epoch: epoch of ``start``.
         start: where it begins, a transaction boundary.
         as_of: the lake table is as of this position: ``start``, or the start of an earlier range that this one continues.
-            Without a fault it may be further: a running merge may have moved it.
+            It may be further: a merge that was withdrawn may have moved it.
         skip_decode_from: windows from here on were planned after the record was made and do not decode the table; only with a
             fault.
         fault: the fault; None if only a new snapshot of the table was requested.

@@ -180,6 +180,14 @@ def test_a_table_that_is_read_keeps_no_other_waiting_and_catches_up(faulty, repl
         "merge",
     ],
 )
+@example(
+    faulty={1},
+    replaced=set(),
+    stuck=set(),
+    asking={0},
+    first=False,
+    steps=[*RUN, *RUN, "answer", "write", "late"],
+)
 @given(SOME, SOME, SOME, SOME, st.booleans(), steps_of(MERGE_STEPS))
 def test_a_table_that_a_merge_cannot_bring_keeps_no_other_waiting_and_catches_up(
     faulty, replaced, stuck, asking, first, steps
