@@ -99,13 +99,12 @@ def quarantine(
         state = state_at(cursor, faulty.table, epoch, start)
     else:
         state = continued.as_of
-    skip_decode_from = cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
     record = later or QuarantineRecord(
         faulty.table,
         epoch,
         start,
         state,
-        skip_decode_from,
+        _planned_to(cursor),
         faulty.fault,
         faulty.oldest_missing_commit,
         at,
@@ -176,6 +175,29 @@ def resume(cursor: Cursor, table: str, until: Position, task: SnapshotTask | Non
     )  # fmt: skip
     cursor = replace(cursor, quarantine=tuple(released if one == record else one for one in cursor.quarantine))
     return cursor if task is None else cursor.with_snapshot(task)
+
+
+def refuse(cursor: Cursor, table: TableName, fault: Fault, *, at: datetime, by: str) -> Cursor:
+    """Return the drain cursor with a table quarantined whose requested snapshot cannot begin; unchanged without a request.
+
+    Args:
+        cursor: the drain cursor.
+        table: its name.
+        fault: why no snapshot is possible.
+        at: now (UTC).
+        by: who requests it.
+    """
+    record = cursor.quarantine_record(table)
+    if record is None or not record.is_open:
+        return cursor
+    unread = _planned_to(cursor)
+    refused = replace(record, fault=fault, skip_decode_from=unread, skip_decode_epoch=cursor.epoch, at=at, by=by)
+    return replace(cursor, quarantine=tuple(refused if one == record else one for one in cursor.quarantine))
+
+
+def _planned_to(cursor: Cursor) -> Position:
+    """Return where the next window begins."""
+    return cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
 
 
 def releases(cursor: Cursor) -> tuple[Position, ...]:

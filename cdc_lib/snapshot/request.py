@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
@@ -12,12 +13,13 @@ from functools import partial
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.drain.columns import shape_of
-from cdc_lib.errors import ConfigError, SourceUnavailable
+from cdc_lib.errors import CdcError, ConfigError, SourceUnavailable, TableUnreadable
 from cdc_lib.lake.routing import LakeMerge, indistinct, indistinct_tables, lake_merges
 from cdc_lib.model.by_table import table_by_table
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.position import Position
 from cdc_lib.model.projection import refuse_masked_keys
+from cdc_lib.model.quarantine import Fault
 from cdc_lib.model.results import ResnapshotPreview
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
@@ -29,10 +31,12 @@ from cdc_lib.mysql.watermark import low_watermark
 from cdc_lib.mysql.xa_recover import wait_for_decisions
 from cdc_lib.plan.start import Starter
 from cdc_lib.ports import ObjectStore
-from cdc_lib.quarantine.records import open_record, resume
+from cdc_lib.quarantine.records import open_record, refuse, resume
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.schema_history.versions import Histories
+
+log = logging.getLogger(__name__)
 
 _TRIES = 20
 _PAUSE = 0.5
@@ -69,7 +73,9 @@ class SnapshotRequests:
             reader = InformationSchema(connection)
             captured = self._captured(reader)
             tables = self._chosen(patterns, captured)
-            schemas = self._readable(reader, tables, captured)
+            schemas, refused = self._readable(reader, tables, captured)
+        for error in refused.values():
+            raise error
         quarantined = {record.table for record in cursor.quarantined_tables if record.fault is not None}
         reading = {task.name for task in cursor.open_snapshots}
         return tuple(
@@ -127,20 +133,24 @@ class SnapshotRequests:
             tables: the tables.
             at: now (UTC).
             by: who requests it.
-            planned: whether a plan starts what was requested before: a table that does not fit the source file is then left to its
-                snapshot, which quarantines it alone if the file says so.
+            planned: whether a plan starts what was requested before: a table that it refuses is then quarantined, if the source
+                file says so.
 
         Raises:
-            ConfigError: a table cannot be read by SELECT, or its rows cannot be distinguished from those of others in the lake.
+            ConfigError: a table does not fit the source file, or its rows cannot be distinguished from those of others in the lake.
+            TableUnreadable: a table cannot be read by SELECT.
             SourceError: the server cannot be reached or is another one.
         """
-        fits = not (planned and self.config.on_error == "quarantine")
         with closing(connect(self.config.server, self.credentials)) as connection:
             facts = read_facts(connection, self.config.server)
             Starter(self.config, self.credentials, facts).check_resumable(cursor)
             reader = InformationSchema(connection)
-            schemas = self._readable(reader, tables, self._captured(reader), fits=fits)
+            schemas, refused = self._readable(reader, tables, self._captured(reader))
             charsets = read_charsets(connection)
+        for table, error in refused.items():
+            if not planned or self.config.on_error != "quarantine":
+                raise error
+            log.warning("%s is quarantined: %s. %s", table, error.message, error.hint)
         until = self._watermark(cursor, facts)
         names = [(schema.database, schema.table) for schema in schemas.values()]
         if names:
@@ -157,6 +167,8 @@ class SnapshotRequests:
         }
 
         def resumed(table: TableName, alone: Cursor) -> Cursor:
+            if (error := refused.get(table)) is not None:
+                return refuse(alone, table, Fault(until, error.code, error.message, error.hint), at=at, by=by)
             return resume(alone, table, until, tasks.get(table), at=at, by=by)
 
         return table_by_table(cursor, ((table, partial(resumed, table)) for table in tables))
@@ -182,32 +194,28 @@ class SnapshotRequests:
         return [TableName(*table) for table in reader.tables() if self.config.tables.captures(*table)]
 
     def _readable(
-        self,
-        reader: InformationSchema,
-        tables: Collection[TableName],
-        captured: Collection[TableName],
-        *,
-        fits: bool = True,
-    ) -> Mapping[TableName, TableSchema]:
-        """Return the schemas of the captured ones among the tables; ``fits`` requires that each fits the source file.
-
-        Raises:
-            ConfigError: a table cannot be read by SELECT, or its rows cannot be distinguished from others in a merged lake table.
-        """
+        self, reader: InformationSchema, tables: Collection[TableName], captured: Collection[TableName]
+    ) -> tuple[Mapping[TableName, TableSchema], Mapping[TableName, CdcError]]:
+        """Return the schemas of the captured ones among the tables, and why no snapshot of others is possible."""
         shape = shape_of(self.config, self.credentials)
-        schemas, known = {}, frozenset(captured)
+        schemas: dict[TableName, TableSchema] = {}
+        refused: dict[TableName, CdcError] = {}
+        known = frozenset(captured)
         merges = lake_merges(self.config, known) if self.config.routes else ()
         blurred = indistinct_tables(self.config.source, merges)
         for table in tables:
-            schema = reader.schema(*table.pair) if table in known else None
-            if schema is None:
-                continue
-            if fits:
+            try:
+                if table not in known or (schema := reader.schema(*table.pair)) is None:
+                    continue
                 refuse_masked_keys(shape.of(self.config.values.applied(schema)))
-            if table in blurred:
-                self._refuse_indistinct(table, merges)
-            schemas[table] = schema
-        return schemas
+                if table in blurred:
+                    self._refuse_indistinct(table, merges)
+            except (ConfigError, TableUnreadable) as error:
+                error.fill(source=self.config.source)
+                refused[table] = error
+            else:
+                schemas[table] = schema
+        return schemas, refused
 
     def _refuse_indistinct(self, table: TableName, merges: Sequence[LakeMerge]) -> None:
         for lake_table, others in indistinct(self.config.source, table, merges).items():
