@@ -6,9 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from cdc_lib.merge.chunks import low_of
-from cdc_lib.merge.plan import MergeInput, StoredBatch, TableWork
+from cdc_lib.merge.plan import MergeInput, StoredBatch, TableWork, following
+from cdc_lib.merge.table_resets import StatementEffects
 from cdc_lib.model.manifest import DataFile
 from cdc_lib.model.position import Point
+from cdc_lib.model.schema_policy import SchemaPolicy
+from cdc_lib.model.table_mode import TableReset
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
@@ -38,6 +41,16 @@ def _live(store: ObjectStore, table: TableName, work: TableWork, since: Point) -
         yield replace(
             each, batch=replace(each.batch, manifest=replace(each.batch.manifest, files=files), commits=commits)
         )
+
+
+def found_again(store: ObjectStore, work: TableWork, policy: SchemaPolicy) -> TableWork:
+    """Return the work on a table; where rows after its DROP show that it exists again, it begins there, as at a CREATE."""
+    at = work.marker.dropped
+    if at is None or not has_rows_after(store, work.table, [each.batch for each in work.inputs], at):
+        return work
+    resets = (TableReset(*at, None),) if policy.at("drop_table", at) == "keep" else ()  # else the DROP is one already
+    work = replace(work, marker=replace(work.marker, dropped=None, kept_before=None), kept=())
+    return following(work, StatementEffects(before=at, resets=resets, entries=resets))
 
 
 def has_rows_after(store: ObjectStore, table: TableName, batches: Iterable[StoredBatch], point: Point) -> bool:

@@ -27,7 +27,7 @@ from cdc_lib.merge.column_policy import (
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.evolve_table import evolved, is_indistinct, merge_mode, others_of, rekeyed, with_merged_before
 from cdc_lib.merge.foreign_changes import AFTER_ALL_CHANGES, LakeFault, is_read_again
-from cdc_lib.merge.live_rows import has_rows_after, live
+from cdc_lib.merge.live_rows import found_again, live
 from cdc_lib.merge.load import replayed_batches
 from cdc_lib.merge.plan import MergeInput, StoredBatch, TableWork, following, refuse_partial_swap, work_on
 from cdc_lib.merge.redefinition import (
@@ -457,12 +457,10 @@ class TableMerge:
             return work
         windows = (each.batch.manifest for each in work.inputs if each.batch.manifest.window is not None)
         refuse_statements(table, policy, windows, known.merged_to)
+        work = found_again(self.store, work, policy)
         emptied = emptied_at(work, known, has_rows=self._has_rows(work))
-        dropped = work.marker.dropped
-        if dropped is not None and has_rows_after(self.store, table, [each.batch for each in work.inputs], dropped):
-            dropped = None
         by = replace(work.marker, source_uuid=self.plan.source_uuid, merge_id=self.plan.merge_id, emptied=emptied)
-        work = replace(work, marker=replace(by, dropped=dropped))
+        work = replace(work, marker=by)
         if work.added_defaults:
             work = limit_replays(work, self._epoch_changes())
         return replace(work, rebuild_before=AFTER_ALL_CHANGES, kept=()) if foreign else work

@@ -15,6 +15,7 @@ from cdc_lib.config import SourceConfig
 from cdc_lib.lake.routing import RoutedTable, lake_merges
 from cdc_lib.merge.collapse import DELETE
 from cdc_lib.merge.contribution import Contribution
+from cdc_lib.merge.live_rows import found_again
 from cdc_lib.merge.plan import TableWork, work_on
 from cdc_lib.merge.stopped_statements import refuse_statements
 from cdc_lib.model.lake_table import COMPUTED_PROPERTY, LakeTable, Marker, computed_from
@@ -55,7 +56,7 @@ def with_waiting(
     plan, mode = waiting.plan, cast("Mode", base.mode)
     marker = marker_of(table.metadata, config.source, routed.table, routed=routed.target.routed)
     policy = config.schema_changes.policy(*routed.table.pair)
-    work = work_on(routed.table, mode, waiting.batches, marker, plan, policy)
+    work = found_again(store, work_on(routed.table, mode, waiting.batches, marker, plan, policy), policy)
     windows = (each.batch.manifest for each in work.inputs if each.batch.manifest.window is not None)
     refuse_statements(routed.table, policy, windows, marker.merged_to)
     part = Contribution(routed, work, ())

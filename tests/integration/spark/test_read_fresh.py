@@ -44,13 +44,16 @@ class Shop:
         self.lake, self.schema, self.chosen = lake, schema, random.Random(seed)
         self.alive, self.stop = set(), 4
 
-    def window(self, *, truncate=False, partial=False):
-        """Write a window: inserts, updates and deletes; in its middle perhaps a TRUNCATE. Rows may lack what they need not have."""
+    def window(self, *, emptied="", partial=False):
+        """Write a window: inserts, updates and deletes; in its middle perhaps a statement that takes all rows.
+
+        Rows may lack what they need not have.
+        """
         start, rows, statements = self.stop, [], []
         self.stop = start + 100
         for number, n in enumerate(self.chosen.choices(range(40), k=20)):
-            if truncate and number == 10:
-                statements.append(("truncate", self.schema.name, start + 20))
+            if emptied and number == 10:
+                statements.append((emptied, self.schema.name, start + 20))
                 self.alive.clear()
             op = self.chosen.choice("ud") if n in self.alive else "c"
             self.alive.symmetric_difference_update({n} if op != "u" else set())
@@ -84,15 +87,17 @@ def before_and_after(lake, plan, name, *, where="true"):
         yield reader, spark_rows(lake, name, where)
 
 
-@pytest.mark.parametrize("truncate", [False, True], ids=["changes", "a TRUNCATE"])
+@pytest.mark.parametrize(
+    "emptied", ["", "truncate", "drop"], ids=["changes", "a TRUNCATE", "a DROP and an unlogged CREATE"]
+)
 @pytest.mark.parametrize("mode", HIDDEN)
-def test_a_fresh_reader_sees_what_the_next_merge_makes(lake, mode, truncate):
-    """Rows of the lake, new ones, changed and deleted ones; two windows wait, also with a TRUNCATE in the second."""
+def test_a_fresh_reader_sees_what_the_next_merge_makes(lake, mode, emptied):
+    """Rows of the lake, new ones, changed and deleted ones; two windows wait, also with a statement that takes all in the second."""
     schema = orders(lake, mode)
     shop = Shop(lake, schema, seed=len(mode))
     for _ in range(2):
         lake.merge(shop.plan(shop.window()))
-    plan = shop.plan(shop.window(), shop.window(truncate=truncate))
+    plan = shop.plan(shop.window(), shop.window(emptied=emptied))
     missing = [("b", 1), ("a", 100)]
     with before_and_after(lake, plan, schema.name) as (reader, rows):
         shown = [row for row in rows if not row.get("_is_deleted") and row.get("_is_current", True)]
@@ -125,7 +130,7 @@ def test_a_fresh_reader_of_an_append_table_has_the_waiting_changes(lake):
     schema = orders(lake, "append")
     shop = Shop(lake, schema, seed=4)
     lake.merge(shop.plan(first := shop.window()))
-    plan = shop.plan(first, shop.window(), shop.window(truncate=True))
+    plan = shop.plan(first, shop.window(), shop.window(emptied="truncate"))
     with before_and_after(lake, plan, schema.name) as (reader, rows):
         assert by_order(reader.rows().read_all().to_pylist()) == by_order(rows)
         assert reader.versions(("a", 1)).num_rows == sum((row["shop"], row["id"]) == ("a", 1) for row in rows)
