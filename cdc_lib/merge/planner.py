@@ -31,6 +31,7 @@ from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.store import layout
 from cdc_lib.store.cuts import cut_of
+from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.manifests import find_manifest, first_read_of, load_manifest
 from cdc_lib.store.windows import stored_windows
 
@@ -90,19 +91,35 @@ class Merging:
         return indistinct_tables(self.config.source, lake_merges(self.config, tables))
 
     def withdrawn(self, drain: Cursor, lake: Cursor, by: str) -> Cursor:
-        """Return the lake cursor without a merge in flight that a new snapshot replaces in part; else unchanged.
+        """Return the lake cursor without a merge in flight that is better planned again; else unchanged.
 
-        Such a merge may be impossible; its batches of other tables are planned again. A merge with a published cut is
-        complete, and stays.
+        A merge of which a new snapshot replaces a part may be impossible; its batches of other tables are planned again. A merge with
+        a published cut is complete, and stays.
 
         Raises:
             CursorMoved: another process moved the cursor at the same time.
         """
-        tables = outdated(drain, lake)
-        if not tables or cut_of(self.store, lake.source, plan_of(lake).merge_id) is not None:
+        if tables := outdated(drain, lake):
+            why = f"a new snapshot of {', '.join(sorted(tables))} replaces what was in flight"
+        elif self._keeps_others_waiting(drain, lake):
+            why = "tables of it could not be merged, and others may have changed since"
+        else:
             return lake
-        why = f"a new snapshot of {', '.join(sorted(tables))} replaces what was in flight"
+        if cut_of(self.store, lake.source, plan_of(lake).merge_id) is not None:
+            return lake
         return self.cursors.swap(lake, lake.rolled_back(at=datetime.now(UTC), by=by, why=why))
+
+    def _keeps_others_waiting(self, drain: Cursor, lake: Cursor) -> bool:
+        """Whether the merge in flight failed with tables that it could not be planned without, and there are later windows.
+
+        An error that all tables of a merge meet is no table's own; a longer merge has others to compare them with.
+        """
+        if self.config.on_error != "quarantine" or len(lake.in_flight) >= _MERGE_WINDOWS:
+            return False
+        if plan_of(lake).stop == drain.end_of_epoch(lake.epoch):
+            return False
+        stopped = last_stopped(self.store, lake.source)
+        return stopped is not None and stopped.merge_id == plan_of(lake).merge_id
 
     def oldest_batch(self) -> Manifest | None:
         """Return the manifest of the oldest stored window; None without one."""

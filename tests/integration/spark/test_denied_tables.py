@@ -65,6 +65,22 @@ def test_a_table_that_the_catalog_refuses_in_two_merges_is_quarantined_alone(sho
     brought(shop)
 
 
+def test_a_refused_table_that_changed_alone_keeps_no_later_change_of_another_waiting(shop):
+    """Its merge fails, as it may be the job that is refused; the next one takes what came since, and shows whose fault it is."""
+    when = f"NEW.table_namespace = '{shop.database}' AND NEW.table_name = 'orders'"
+    with denied(shop, "UPDATE ON iceberg_tables", when):
+        shop.execute("UPDATE orders SET v = 'alone' WHERE id = 1")
+        for _ in range(2):
+            assert "no permission" in shop.cdc("cdc run shop", 2)
+        moves = len(shop.cursor("lake")["moves"])
+        shop.execute("UPDATE `lines` SET v = 'beside' WHERE id = 1")
+        assert "orders: quarantined: could not" in shop.cdc("cdc run shop")
+        assert lake_reaches_the_drain(shop)
+        assert shop.rows("lines") == shop.source_rows("lines")
+        assert [one["kind"] for one in shop.cursor("lake")["moves"][moves:]].count("rollback") <= 2
+    brought(shop)
+
+
 def test_a_namespace_that_cannot_be_made_quarantines_its_tables_alone(shop):
     """The tables of other namespaces are merged by the same job."""
     routes = [{"tables": f"{shop.database}.orders", "into": f"{shop.database}_elsewhere.orders"}]
