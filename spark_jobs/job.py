@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cdc_lib.config.credentials import Credentials, credentials_from_environment, mask_key_from_environment
-from cdc_lib.config.load import load_source
+from cdc_lib.config.load import load_source, sent_source
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, ConfigError, dump_error
 from spark_jobs.runtime.log_lines import log_to_stderr, say
@@ -28,7 +28,11 @@ Work = Callable[[SourceConfig, argparse.Namespace], str | int]
 def arguments_of(program: str, description: str) -> argparse.ArgumentParser:
     """Return a parser of the arguments of all jobs."""
     parser = argparse.ArgumentParser(prog=f"python -m {program}", description=description)
-    parser.add_argument("--config", required=True, help="the source's YAML file, or its name below --source-dir")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--config", help="the source's YAML file, or its name below --source-dir")
+    source.add_argument(
+        "--values", type=Path, help="file with the source's values as JSON, which are taken as they are"
+    )
     parser.add_argument("--source-dir", help="folder of source files, for --config NAME")
     parser.add_argument("--by", default=program, help="who asks for it, for the record")
     parser.add_argument(
@@ -44,7 +48,7 @@ def ended(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, work
     options = parser.parse_args(arguments)
     log_to_stderr()
     try:
-        config = with_spark_conf(load_source(_file(options.config, options.source_dir)), options.spark_conf)
+        config = with_spark_conf(_source(options), options.spark_conf)
         config = with_spark_master(config, options.spark_master)
         outcome = work(config, options)
     except CdcError as error:
@@ -103,5 +107,8 @@ def log_in(config: SourceConfig, handed: Credentials | None) -> Credentials:
     return replace(credentials_from_environment(config.server), mask_key=mask_key_from_environment(config))
 
 
-def _file(config: str, folder: str | None) -> Path:
-    return Path(folder) / f"{config.removesuffix('.yaml')}.yaml" if folder else Path(config)
+def _source(options: argparse.Namespace) -> SourceConfig:
+    if options.values is not None:
+        return sent_source(options.values)
+    folder, config = options.source_dir, options.config
+    return load_source(Path(folder) / f"{config.removesuffix('.yaml')}.yaml" if folder else config)

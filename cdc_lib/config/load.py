@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -48,6 +49,22 @@ def load_source(path: Path | str, environ: Mapping[str, str] = os.environ) -> So
     path = Path(path)
     defaults = path.with_name(DEFAULTS_FILE)
     return _source(read_document(path), read_document(defaults) if defaults.is_file() else None, environ)
+
+
+def sent_source(path: Path) -> SourceConfig:
+    """Load the values of a source that another process read from its file: no variable is looked for in them.
+
+    Args:
+        path: named after the source; its values as JSON.
+
+    Raises:
+        ConfigError: with all that is wrong.
+    """
+    values = json.loads(path.read_bytes())
+    try:
+        return SourceConfig.model_validate(values)
+    except ValidationError as error:
+        raise _wrong(Document(path, values), None, explain(error, SourceConfig, {})) from None  # values can be secret
 
 
 def load_sources(folder: Path | str, environ: Mapping[str, str] = os.environ) -> list[Loaded]:

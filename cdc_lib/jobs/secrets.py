@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from cdc_lib.config.credentials import HANDED, HANDED_STORE
 from cdc_lib.config.source import SourceConfig
@@ -26,6 +27,16 @@ def secret_variables(config: SourceConfig) -> tuple[str, ...]:
     named = (server.password_env, *hop, config.mask_key_env, *store.secret_names)
     own = tuple(name for name in named if name is not None)
     return (*own, *HANDED, *HANDED_STORE, *AWS, *AZURE)
+
+
+def named_variables(values: Any) -> frozenset[str]:
+    """Return the environment variables that the values of a source file name: none of the server's own is meant."""
+    if isinstance(values, list):
+        return frozenset().union(*map(named_variables, values))
+    if not isinstance(values, Mapping):
+        return frozenset()
+    own = {value for name, value in values.items() if name.endswith("_env") and isinstance(value, str)}
+    return named_variables(list(values.values())) | own
 
 
 def secrets_to_send(

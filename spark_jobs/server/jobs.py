@@ -15,11 +15,11 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pyspark.sql import SparkSession
 
 from cdc_lib.errors import SparkUnavailable, dump_error
 from cdc_lib.jobs.request import ENDED, JobRequest, JobStatus, ServerStatus, State
+from cdc_lib.jobs.secrets import named_variables
 from spark_jobs.runtime.attach import OWN_FILE_SYSTEMS, TAG
 from spark_jobs.runtime.ui import ui_address
 from spark_jobs.server.bucket_keys import BucketKeys
@@ -72,8 +72,8 @@ class ServedJob:
 
     @property
     def config(self) -> Path:
-        """Its source file, which exists while it runs: values that came from the environment are in it."""
-        return self.folder / f"{self.request.source}.yaml"
+        """The values of its source, which exist while it runs: also those that came from the environment."""
+        return self.folder / f"{self.request.source}.json"
 
     @property
     def has_ended(self) -> bool:
@@ -104,16 +104,17 @@ class ServedJob:
         )
 
     def start(self, gateway: Gateway) -> JobStart:
-        """Write its source file, and return what its process gets."""
-        # JSON is YAML, except for its pairs of surrogates.
-        self.config.write_text(yaml.safe_dump(self.request.config, sort_keys=False))
-        arguments = ["--config", str(self.config), "--error", str(self.folder / "error.json")]
+        """Write the values of its source, and return what its process gets."""
+        self.config.write_text(json.dumps(self.request.config))
+        arguments = ["--values", str(self.config), "--error", str(self.folder / "error.json")]
         arguments += ["--by", self.request.by] if self.request.by else []
         arguments += ["--report", str(self.folder / "report.json")] if self.request.report else []
         variables = {**self.request.secrets, **gateway.variables, TAG: self.id}
         if self.own_file_systems:
             variables[OWN_FILE_SYSTEMS] = "1"
-        return JobStart(self.request.job, (*arguments, *self.request.arguments), self.folder, self.output, variables)
+        hidden = named_variables(self.request.config) - variables.keys()
+        every = (*arguments, *self.request.arguments)
+        return JobStart(self.request.job, every, self.folder, self.output, variables, hidden)
 
 
 class Jobs:

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing.connection import wait
@@ -30,6 +31,7 @@ class JobStart:
         folder: where it works.
         output: file of its output.
         variables: its environment variables, beside those of the server.
+        hidden: variables of the server that it does not get.
     """
 
     job: JobName
@@ -37,6 +39,7 @@ class JobStart:
     folder: Path
     output: Path
     variables: Mapping[str, str] = field(repr=False)
+    hidden: AbstractSet[str] = frozenset()
 
 
 def job_processes() -> ForkServerContext:
@@ -54,7 +57,7 @@ def run_job(start: JobStart) -> None:
     output = os.open(start.output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    for name in (*HANDED, *HANDED_STORE):
+    for name in (*HANDED, *HANDED_STORE, *start.hidden):
         os.environ.pop(name, None)
     os.environ.update(start.variables)
     sys.exit(import_module(f"spark_jobs.{start.job}").main(start.arguments))

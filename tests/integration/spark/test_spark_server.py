@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import os
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -142,6 +143,41 @@ def test_the_error_of_a_job_is_that_of_the_command(source: Source) -> None:
     assert "the lake has nothing of" in text
     assert json.loads(source.cdc("spark jobs shop --json"))[-1]["error"].startswith("the lake has nothing of")
     assert f"It has {source.database}.orders" in text
+
+
+def test_a_value_is_expanded_where_its_file_is_read_and_not_by_the_server(
+    mysql_server: MySqlServer, mysql_database: str, tmp_path: Path, spark_server: RunningSparkServer
+) -> None:
+    """A literal ``${HOME}`` of a filter stays one: it decides which rows the lake has."""
+    filters = {"filters": [{"tables": "*.orders", "where": "v <> '$${HOME}'"}]}
+    source = Source(mysql_server, mysql_database, tmp_path, spark_server, filters)
+    mysql_server.execute("INSERT INTO orders VALUES (4, '${HOME}'), (5, %s)", [os.environ["HOME"]], mysql_database)
+    source.cdc("run shop")
+    rows = json.loads(source.cdc(f"scan shop {mysql_database}.orders --json"))
+    assert [row["v"] for row in rows] == ["a", "b", "c", os.environ["HOME"]]
+
+
+def test_a_job_gets_no_variable_of_the_server_as_a_password(source: Source, spark_server: RunningSparkServer) -> None:
+    """Who holds the token could send it to a server of his own."""
+    source.cdc("run shop")
+    request = job_request(load_source(source.file), "verify", "--wait=0s", key="a thief", report=True)
+    server = {**request.config["server"], "password_env": "PATH"}
+    sent = request.model_copy(update={"config": {**request.config, "server": server}, "secrets": {}})
+    with pytest.raises(ConfigError, match="the environment variable PATH is not set"):
+        raise_for(spark_server.client.follow(spark_server.client.submit(sent), print))
+
+
+def test_what_is_wrong_with_the_values_that_were_sent_is_named(
+    source: Source, spark_server: RunningSparkServer
+) -> None:
+    """And no value, which can come from a variable."""
+    request = job_request(load_source(source.file), "merge", key="another version")
+    sent = request.model_copy(update={"config": {**request.config, "tables": "s3cret", "more": 1}})
+    with pytest.raises(
+        ConfigError, match=r"2 things are wrong with the source shop:(?s:.*)more(?s:.*)tables"
+    ) as caught:
+        raise_for(spark_server.client.follow(spark_server.client.submit(sent), print))
+    assert "s3cret" not in str(caught.value)
 
 
 def test_two_sources_with_the_same_catalog_name_see_their_own_tables(

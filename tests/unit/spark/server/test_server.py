@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from fastapi.testclient import TestClient
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -61,7 +61,7 @@ def test_a_job_reads_the_text_that_was_sent(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         job = ServedJob("j1", request(config=sent), Path(folder), own_file_systems=False)
         job.start(Gateway(1, "secret"))
-        assert yaml.safe_load(job.config.read_text()) == sent
+        assert json.loads(job.config.read_text()) == sent
 
 
 @given(st.lists(st.text("aé\n", max_size=9)), st.integers(4, 40), st.booleans())
