@@ -71,7 +71,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Protection:
     """How a session gets to its server.
 
     Args:
@@ -85,12 +85,12 @@ class Line:
     is_private: bool
 
 
-def line_of(session: Session) -> Line:
+def line_of(session: Session) -> Protection:
     """Return how an open session of :func:`connect` gets to its server."""
     assert isinstance(session, _SourceConnection)
     sock = socket_of(session)
     tls = (sock.version() or "") if isinstance(sock, ssl.SSLSocket) else ""
-    return Line(tls, session.way.checks_certificate, session.way.is_known(sock))
+    return Protection(tls, session.way.checks_certificate, session.way.is_known(sock))
 
 
 def _log_in(way: Way, options: dict[str, Any]) -> _SourceConnection:
