@@ -8,6 +8,7 @@ from datetime import datetime
 
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.quarantined import marked
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.manifest import DataFile
@@ -25,6 +26,7 @@ def make_cut(
     at: datetime,
     seconds: float | None = None,
     origin: CutOrigin | None = None,
+    uncommented: Sequence[TableComments] | None = None,
 ) -> Cut:
     """Return the cut that completes a plan.
 
@@ -36,7 +38,10 @@ def make_cut(
         at: now (UTC).
         seconds: how long the merge took.
         origin: what lost cursors are rebuilt with.
+        uncommented: comments that could not be carried over; None for those of the previous cut.
     """
+    if uncommented is None:
+        uncommented = before.uncommented if before is not None else ()
     times = [batch.manifest.last_time for batch in batches if batch.manifest.window is not None]
     if before is not None:
         times.append(before.event_time)
@@ -64,6 +69,7 @@ def make_cut(
         gtid_set=_gtids_before_stop(plan, merged),
         held=plan.held,
         origin=origin,
+        uncommented=tuple(uncommented),
     )
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from cdc_lib.merge.cut import make_cut, origin_of
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.planner import refuse_withdrawn
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 from cdc_lib.ports import ObjectStore
@@ -23,6 +24,7 @@ def publish_cut(
     before: Cut | None,
     now: datetime,
     seconds: float,
+    uncommented: Sequence[TableComments] | None = None,
 ) -> Cut:
     """Publish the cut of a plan, and remove old cuts; return the one of an earlier attempt if there is one.
 
@@ -34,6 +36,7 @@ def publish_cut(
         before: the previous cut.
         now: current time (UTC).
         seconds: how long the merge took.
+        uncommented: comments that could not be carried over; None for those of the previous cut.
 
     Raises:
         MergeConflict: the plan was withdrawn during the merge; nothing is published.
@@ -44,6 +47,6 @@ def publish_cut(
     cursors = ObjectCursorStore(store)
     refuse_withdrawn(cursors, plan)
     origin = origin_of(plan, cursors.load(plan.source, DRAIN), cursors.load(plan.source, LAKE))
-    published = publish(store, make_cut(plan, batches, tables, before, now, seconds, origin))
+    published = publish(store, make_cut(plan, batches, tables, before, now, seconds, origin, uncommented))
     thin_cuts(store, plan.source, now)
     return published

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.gtid import NO_GTIDS, WindowGtids
 from cdc_lib.model.held_table import HeldTable
 from cdc_lib.model.lake_table import TableFingerprint
@@ -143,6 +144,7 @@ class Cut:
         gtid_set: GTIDs of all transactions before the position; empty if they are not known exactly.
         held: tables whose changes from a place on wait for their snapshots, also tables that the lake does not have yet.
         origin: of the cursors; None in cuts of older releases.
+        uncommented: comments that could not be carried over, the last of each source table: the next merges try again.
     """
 
     source: str
@@ -157,3 +159,4 @@ class Cut:
     gtid_set: str = ""
     held: tuple[HeldTable, ...] = ()
     origin: CutOrigin | None = None
+    uncommented: tuple[TableComments, ...] = ()

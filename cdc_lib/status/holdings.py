@@ -29,7 +29,7 @@ from cdc_lib.status.changed_rows import changed_row_findings
 from cdc_lib.status.coverage import coverage_findings
 from cdc_lib.status.cut_facts import CutFacts, facts_of_cut
 from cdc_lib.status.figures import lag_bytes
-from cdc_lib.status.overview import lag_seconds, open_commits, stopped_findings
+from cdc_lib.status.overview import lag_seconds, open_commits, stopped_findings, uncommented_findings
 from cdc_lib.store import documents, layout
 from cdc_lib.store.after_merge import last_after_merge
 from cdc_lib.store.cuts import furthest_keys, last_of, listed_cuts
@@ -127,7 +127,8 @@ class Holdings:
         changed = changed_row_findings(self.source, self.after_merge, self.verified, self.cut)
         since = self.lake.began_at if self.lake is not None else None
         covered = coverage_findings(self.source, self.verify, self.coverage, self.verified, self.cut, self.at, since)
-        found = [*self.missing, *stopped, *drift, *changed, *covered, *quarantine_findings(self.drain), *foreign]
+        left_out = [*quarantine_findings(self.drain), *uncommented_findings(self.cut)]
+        found = [*self.missing, *stopped, *drift, *changed, *covered, *left_out, *foreign]
         return tuple(sorted(found, key=lambda one: one.level != "error"))
 
 

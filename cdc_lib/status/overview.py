@@ -18,6 +18,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.foreign import ForeignCommit
+from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.observation import ServerObservation
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.results import Gauges, Status
@@ -287,6 +288,7 @@ def findings_of(
         *covered,
         *twice,
         *foreign,
+        *uncommented_findings(cut),
     ]
 
 
@@ -299,6 +301,13 @@ def missing_findings(store: ObjectStore, cursors: CursorStore, source: str) -> I
         yield Finding("error", gap.what, gap.hint)
     for error in lost_chunks(store, drain, lake) if drain is not None and lake is not None else ():
         yield Finding("error", error.message, error.hint)
+
+
+def uncommented_findings(cut: Cut | None) -> Iterator[Finding]:
+    """Yield a finding for each table whose comments the last merge could not carry over."""
+    for one in cut.uncommented if cut is not None else ():
+        hint = "The next merge of rows tries again; its log says why. comments: in the source file leaves a table out."
+        yield Finding("warning", f"{one.table}: its comments are not in the lake", hint)
 
 
 def stopped_findings(stopped: Stopped | None, questions: Iterable[OpenQuestion] = ()) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,13 +10,16 @@ from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import MergeConflict
+from cdc_lib.errors import CdcError, MergeConflict
 from cdc_lib.lake.routing import LakeMerge, lake_merges
 from cdc_lib.merge.evolve_table import others_of
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.comments import TableComments
+from cdc_lib.model.table_name import TableName
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.runtime.parallel_tables import in_parallel
+
+log = logging.getLogger(__name__)
 
 ATTEMPTS = 3
 """Attempts for each table when another commit comes first."""
@@ -54,29 +58,39 @@ class _Comments:
 
 
 def carry_comments(
-    spark: SparkSession, config: SourceConfig, batches: Sequence[StoredBatch], say: Callable[[str], None]
-) -> None:
-    """Give lake tables the comments that batches bring; a second run changes nothing.
+    spark: SparkSession, config: SourceConfig, found: Sequence[TableComments], say: Callable[[str], None]
+) -> list[TableComments]:
+    """Give lake tables the comments of the source; a second run changes nothing.
 
     Args:
         spark: a session.
         config: the source.
-        batches: of a plan, in order, after their rows are merged.
-        say: receives a line for each changed table.
+        found: the comments, in order, after the rows of their batches are merged.
+        say: receives a line for each changed table, and for each that could not be changed: no row waits for a comment.
 
-    Raises:
-        CdcError: of a table; the others are done.
+    Returns:
+        The last comments of each source table that could not be carried over.
     """
-    found = comments_of(config, batches)
+    found = [one for one in found if config.carries_comments(*one.table.pair)]
     if not found:
-        return
+        return []
     job = _Comments(config, found, say)
     retry = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
 
-    def work(session: SparkSession, lake: LakeMerge) -> bool:
-        done: bool = retry.copy()(job.carry, session, lake)
-        return done
+    def work(session: SparkSession, lake: LakeMerge) -> Sequence[TableName]:
+        try:
+            retry.copy()(job.carry, session, lake)
+        except Exception as error:
+            log.exception("comments of %s", lake.name)
+            what = f"{error.message}. {error.hint}" if isinstance(error, CdcError) else f"{error!r}."
+            again = "The next merge of rows tries again."
+            say(f"{lake.name}: comments of the source could not be carried over: {what} {again}")
+            return lake.tables
+        return ()
 
-    lakes = {str(lake.name): lake for lake in lake_merges(config, {one.table for one in found})}
-    hint = "The rows are merged; the cut is published when the comments are carried over as well."
-    in_parallel(spark, config, lakes, work, say, done="commented", hint=hint)
+    last = {one.table: one for one in found}
+    lakes = {str(lake.name): lake for lake in lake_merges(config, last)}
+    missing = {
+        table for tables in in_parallel(spark, config, lakes, work, say, done="commented", hint="") for table in tables
+    }
+    return [one for table, one in last.items() if table in missing]

@@ -173,7 +173,8 @@ def merge(
         raise
     finally:
         report_foreign_commits(store, watch, say)
-    carry_comments(spark, config, batches, say)
+    found = [*(before.uncommented if before is not None else ()), *comments_of(config, batches)]
+    uncommented = carry_comments(spark, config, found, say)
     touched = {(cut.table, cut.lake_table) for cut in merged}
     untouched = [cut for cut in before.tables if (cut.table, cut.lake_table) not in touched] if before else []
     current = job.unchanged(spark, untouched, {cut.lake_table for cut in merged} | faulty.lake_tables)
@@ -181,7 +182,7 @@ def merge(
     faulty.add_untouched(watch)
     faulty.leave_out(len(lakes))
     tables = (replace(cut, changes=max(cut.changes, changed[cut.table, cut.lake_table])) for cut in (*merged, *current))
-    return publish_cut(store, plan, batches, (*tables,), before, now(), time.monotonic() - began)
+    return publish_cut(store, plan, batches, (*tables,), before, now(), time.monotonic() - began, uncommented)
 
 
 def merge_all(

@@ -11,6 +11,8 @@ from contextlib import closing, contextmanager
 
 import pytest
 
+from cdc_lib.lake.catalog import open_table
+from spark_jobs.iceberg import table_definition as comments
 from tests.harness.shop import Shop
 
 DENY = "CREATE TRIGGER denies BEFORE {what} WHEN {when} BEGIN SELECT json_extract('{{}}', 'AccessDenied'); END"
@@ -79,6 +81,51 @@ def test_a_refused_table_that_changed_alone_keeps_no_later_change_of_another_wai
         assert shop.rows("lines") == shop.source_rows("lines")
         assert [one["kind"] for one in shop.cursor("lake")["moves"][moves:]].count("rollback") <= 2
     brought(shop)
+
+
+def comments_of(shop):
+    found = open_table(shop.lake.config, f"{shop.database}.orders")
+    return found.properties.get("comment", ""), {field.name: field.doc for field in found.schema().fields if field.doc}
+
+
+def warnings(shop):
+    findings = json.loads(shop.cdc("cdc doctor shop --json"))
+    return [one["what"] for one in findings if one["level"] == "warning"]
+
+
+def test_comments_that_the_catalog_refuses_hold_up_no_rows(shop):
+    """Each merge of rows tries again, also when the windows that brought them are gone, and doctor says so until then."""
+    when = f"NEW.table_namespace = '{shop.database}' AND NEW.table_name = 'orders'"
+    with denied(shop, "UPDATE ON iceberg_tables", when):
+        shop.execute("ALTER TABLE orders MODIFY v VARCHAR(20) COMMENT 'a value', COMMENT = 'all orders'")
+        for number in (1, 2):
+            shop.execute(f"UPDATE `lines` SET v = 'new' WHERE id = {number}")
+            assert "comments of the source could not be carried over: could not change" in shop.cdc("cdc run shop")
+            assert lake_reaches_the_drain(shop)
+            assert shop.rows("lines") == shop.source_rows("lines")
+            assert f"{shop.database}.orders: its comments are not in the lake" in warnings(shop)
+    assert comments_of(shop) == ("", {})
+    shop.execute("UPDATE orders SET v = 'new' WHERE id = 3")
+    shop.cdc("cdc run shop")
+    assert comments_of(shop) == ("all orders", {"v": "a value"})
+    assert not [what for what in warnings(shop) if "its comments" in what]
+    shop.assert_equal()
+
+
+def test_an_error_of_comments_that_nobody_foresaw_holds_up_no_rows(shop, monkeypatch):
+    def failing(*_):
+        raise TypeError("an odd comment")
+
+    shop.execute("ALTER TABLE orders COMMENT = 'all orders'")
+    shop.change(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(comments, "change_comments", failing)
+        assert "TypeError('an odd comment')" in shop.cdc("cdc run shop")
+    assert lake_reaches_the_drain(shop)
+    shop.change(2)
+    shop.cdc("cdc run shop")
+    assert comments_of(shop)[0] == "all orders"
+    shop.assert_equal()
 
 
 def test_a_namespace_that_cannot_be_made_quarantines_its_tables_alone(shop):
