@@ -1,14 +1,15 @@
 """Tasks that wait for a person: Airflow shows what is asked under *Required actions*, and takes the answer.
 
-A task that waits holds no worker and no trigger. Airflow records who answered.
+A task that waits holds no worker, and from Airflow 3.3 on no trigger. Airflow records who answered.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from airflow.sdk.execution_time.hitl import upsert_hitl_detail
+
+from cdc_airflow.airflow_versions import AirflowFailException, wait_for_person
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -28,8 +29,9 @@ def ask(context: Context, rule: ApprovalsConfig, subject: str, body: str, **kept
         body: what is needed to decide, in Markdown; no secrets and no rows.
         kept: further arguments of ``approved``.
     """
-    upsert_hitl_detail(ti_id=context["ti"].id, options=[APPROVE, REJECT], subject=subject, body=body, params={})
-    raise TaskAwaitingInput(method_name="approved", kwargs=kept, timeout=rule.timeout)
+    options = [APPROVE, REJECT]
+    upsert_hitl_detail(ti_id=context["ti"].id, options=options, subject=subject, body=body, params={})
+    wait_for_person(context, options, "approved", kept, rule.timeout)
 
 
 def approver(event: dict[str, Any]) -> str:

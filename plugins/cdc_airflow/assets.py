@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from airflow.sdk import Asset, AssetAlias
 
+from cdc_airflow.airflow_versions import announce_keys
 from cdc_lib.model.table_name import TableName
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def announce_days(cut: Cut, days: Sequence[date], events: Any, *, time_zone: str
         time_zone: name of the zone whose midnights end the days.
     """
     event = events[sealed_days(cut.source)]
-    event.add_partitions([day.isoformat() for day in days])
+    announce_keys(event, [day.isoformat() for day in days])
     event.extra.update(
         merge_id=cut.merge_id,
         cut_at=cut.at.isoformat(),

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowNotFoundException
 from pydantic import BaseModel, ValidationError
 
+from cdc_airflow.airflow_versions import AirflowNotFoundException
 from cdc_lib.config.explain import explain
 from cdc_lib.errors import ConfigError
 

@@ -16,6 +16,7 @@ from airflow.sdk.log import mask_secret
 
 from cdc_airflow.connection_answer import answer_of, line_of
 from cdc_airflow.connection_fields import checked, extra_of, lacking, named_connection
+from cdc_airflow.connection_forms import with_form
 from cdc_airflow.get_provider_info import SOURCE_TYPE, STORE_TYPE
 from cdc_airflow.spark_connections import spark_of
 from cdc_lib.config import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from cdc_lib.ports import ObjectStore
 
 
+@with_form
 class SourceConnectionHook(BaseHook):
     """A connection of the type "MySQL binlog source": the log-in of a source, and a test of its server.
 
@@ -86,6 +88,7 @@ class SourceConnectionHook(BaseHook):
         return examine_server(_server(connection, extra), _tables(connection, extra), log_in(connection))
 
 
+@with_form
 class StoreConnectionHook(BaseHook):
     """A connection of the type "CDC store": the keys of a store, and a test that writes, reads and removes an object.
 

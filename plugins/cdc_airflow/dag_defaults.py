@@ -8,16 +8,15 @@ from typing import Any
 
 from airflow.sdk import DAG, Param
 
+from cdc_airflow.airflow_versions import DOUBLED
+
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 """Airflow wants a date before the first run; with catchup off it makes no run for the time since."""
-
-NO_BACKFILLS: Any = ["scheduled", "manual", "operator_triggered", "asset_materialization", "asset_triggered"]
-"""Every kind of run but a backfill's. Airflow takes these texts; its own type for them is private."""
 
 RETRIES = {
     "retries": 3,
     "retry_delay": timedelta(seconds=30),
-    "retry_exponential_backoff": 2.0,
+    "retry_exponential_backoff": DOUBLED,
     "max_retry_delay": timedelta(minutes=10),
 }
 

@@ -6,37 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from airflow.sdk import RetryDecision, RetryPolicy
-
+from cdc_airflow.airflow_versions import IS_3_3, AirflowFailException
 from cdc_lib.errors import CdcError
-
-
-class CdcRetryPolicy(RetryPolicy):
-    """Retries what a later try may not meet, and fails at once what needs a person; each error of the library says which it is.
-
-    An error of no class of the library takes the task's retries as in any other task.
-    """
-
-    def evaluate(
-        self,
-        exception: BaseException,
-        try_number: int,  # noqa: ARG002 - Airflow's signature
-        max_tries: int,  # noqa: ARG002 - Airflow's signature
-        context: Any = None,  # noqa: ARG002 - Airflow's signature
-    ) -> RetryDecision:
-        """Decide by the error alone."""
-        if isinstance(exception, CdcError) and not exception.retryable:
-            return RetryDecision.fail(f"{type(exception).__name__} is the same at each try until somebody acts")
-        return RetryDecision.default()
-
-    def serialize(self) -> dict[str, Any]:
-        """There is nothing to remember."""
-        return {}
-
-    @classmethod
-    def deserialize(cls, data: dict[str, Any]) -> CdcRetryPolicy:  # noqa: ARG003 - Airflow's signature
-        """Return the same."""
-        return cls()
 
 
 @contextmanager
@@ -45,13 +16,18 @@ def errors_first(log: Any) -> Iterator[None]:
 
     Args:
         log: of the task.
+
+    Raises:
+        AirflowFailException: before Airflow 3.3, which has no policy for retries, an error that each try would meet again.
     """
     try:
         yield
     except CdcError as error:
         for line in described(error):
             log.error("%s", line)  # noqa: TRY400 - Airflow logs the traceback
-        raise
+        if error.retryable or IS_3_3:
+            raise
+        raise AirflowFailException(str(error)) from error
 
 
 def described(error: CdcError) -> list[str]:

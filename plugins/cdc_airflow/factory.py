@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-
-from airflow.sdk import DAG, conf, get_parsing_context
+from typing import TYPE_CHECKING
 
 from cdc_airflow import docs
+from cdc_airflow.airflow_versions import conf, get_parsing_context
 from cdc_airflow.dag_defaults import in_pool, new_dag
 from cdc_airflow.dag_ids import MAINTENANCE
 from cdc_airflow.operators import CollectOperator, DecodeAgainOperator, MaintainOperator
@@ -15,6 +15,9 @@ from cdc_airflow.source_dags import makers
 from cdc_lib.config import Loaded, load_sources
 from cdc_lib.config.load import failed
 from cdc_lib.errors import ConfigError
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
 
 
 def sources_folder(dag_file: str) -> Path:

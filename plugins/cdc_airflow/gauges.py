@@ -6,11 +6,14 @@ Plain StatsD has no tags: there the source's name is a part of the name, and fig
 
 from __future__ import annotations
 
-from airflow.sdk import conf
-from airflow.sdk.observability import stats
+import re
+
+from cdc_airflow.airflow_versions import Stats, conf
 
 TAGGED = ("statsd_datadog_enabled", "statsd_influxdb_enabled", "otel_on")
 """Options of ``[metrics]`` each of which takes tags."""
+
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_.-]")
 
 
 def show(source: str, **figures: float | None) -> None:
@@ -23,7 +26,7 @@ def show(source: str, **figures: float | None) -> None:
     for figure, value in figures.items():
         if value is not None:
             name, tags = _named(source, figure, {})
-            stats.gauge(name, value, tags=tags)
+            Stats.gauge(name, value, tags=tags)
 
 
 def count(source: str, figure: str, more: int, **tags: str) -> None:
@@ -37,7 +40,7 @@ def count(source: str, figure: str, more: int, **tags: str) -> None:
     """
     if more and (takes_tags() or not tags):
         name, found = _named(source, figure, tags)
-        stats.incr(name, more, tags=found)
+        Stats.incr(name, more, tags=found)
 
 
 def takes_tags() -> bool:
@@ -48,7 +51,7 @@ def takes_tags() -> bool:
 def _named(source: str, figure: str, tags: dict[str, str]) -> tuple[str, dict[str, str] | None]:
     """Return the name and the tags of a figure. A character that could end a tag or a line becomes an underscore."""
     if takes_tags():
-        plain = {tag: stats.normalize_name_for_stats(value, log_warning=False) for tag, value in tags.items()}
+        plain = {tag: _NO_NAME.sub("_", value) for tag, value in tags.items()}
         return f"cdc.{figure}", {"source": source, **plain}
-    name = stats.normalize_name_for_stats(source.replace(".", "_"), log_warning=False)
+    name = _NO_NAME.sub("_", source.replace(".", "_"))
     return f"cdc.{name}.{figure}", None

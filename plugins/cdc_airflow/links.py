@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
-from airflow.sdk import BaseOperatorLink, conf
+from airflow.sdk import BaseOperatorLink
+
+from cdc_airflow.airflow_versions import conf
 
 if TYPE_CHECKING:
-    from airflow.sdk.types import TaskInstanceKey
+    from cdc_airflow.airflow_versions import TaskInstanceKey
 
 HAS_PAGE = importlib.util.find_spec("cdc_airflow.page") is not None
 """Whether this installation has the page that the links lead to."""

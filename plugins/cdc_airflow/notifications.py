@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from airflow.sdk import BaseHook, BaseNotifier
 from airflow.sdk.log import mask_secret
 
+from cdc_airflow.airflow_versions import AirflowFailException
 from cdc_airflow.errors import described
 from cdc_lib.errors import CdcError, ConfigError
 
@@ -69,6 +70,7 @@ def message_of(context: Context) -> str:
     task = context.get("ti") or context.get("task_instance")
     subject = f"{task.dag_id} {task.task_id} in {task.run_id}" if task is not None else "A deadline was missed"
     error = context.get("exception")
+    error = error.__cause__ if isinstance(error, AirflowFailException) and error.__cause__ else error
     if isinstance(error, CdcError):
         return "\n".join([subject, *described(error)])
     return f"{subject}\n{type(error).__name__}: {error}" if error is not None else subject

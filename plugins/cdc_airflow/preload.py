@@ -11,7 +11,8 @@ import logging
 import sys
 
 from airflow.listeners import hookimpl
-from airflow.sdk import conf
+
+from cdc_airflow.airflow_versions import conf
 
 log = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from airflow.sdk.log import mask_secret
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
+from cdc_airflow.airflow_versions import ended_by_person
 from cdc_airflow.hooks import CdcHook
 from cdc_lib.errors import ConfigError, SparkUnavailable
 
@@ -146,6 +147,15 @@ class SparkJobTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look at the job every few seconds; the task itself finds out how it ended."""
         job = await sync_to_async(self._job, thread_sensitive=False)()
+        try:
+            await self._until_ended(job)
+        except asyncio.CancelledError:
+            if await sync_to_async(ended_by_person)(self):
+                await self.on_kill()
+            raise
+        yield TriggerEvent({"job": self.job_id, "offset": job.offset})  # type: ignore[no-untyped-call]
+
+    async def _until_ended(self, job: ServerJob) -> None:
         look = sync_to_async(job.look, thread_sensitive=False)
         self.log.info("The triggerer waits for job %s on the Spark server.", self.job_id)
         silent_since: float | None = None
@@ -162,7 +172,6 @@ class SparkJobTrigger(BaseTrigger):
                 if status.has_ended and not status.lines:
                     break
             await asyncio.sleep(LOOK)
-        yield TriggerEvent({"job": self.job_id, "offset": job.offset})  # type: ignore[no-untyped-call]
 
     async def on_kill(self) -> None:
         """End the job: a person ended its task."""

@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, TriggerRule, conf
+from airflow.sdk import DAG, TriggerRule
 
 from cdc_airflow import docs
+from cdc_airflow.airflow_versions import conf, no_backfills
 from cdc_airflow.assets import changed_tables
-from cdc_airflow.dag_defaults import NO_BACKFILLS, in_pool, new_dag, with_form
+from cdc_airflow.dag_defaults import in_pool, new_dag, with_form
 from cdc_airflow.dag_ids import (
     answer_dag_id,
     backfill_dag_id,
@@ -85,7 +86,7 @@ def make_dag(config: SourceConfig, path: Path) -> DAG:
         description=f"Changes of {config.server.host}:{config.server.port} into the lake",
         doc_md=docs.of_dag(config),
         schedule=schedule_of(config, path),
-        allowed_run_types=NO_BACKFILLS,
+        **no_backfills(),
     )
     with dag:
         plan = PlanOperator(task_id="plan", doc_md=docs.PLAN, **file)
@@ -129,7 +130,7 @@ def make_verify_dag(config: SourceConfig, path: Path) -> DAG:
         description=f"Compares tables of {config.server.host}:{config.server.port} with the lake",
         doc_md=docs.VERIFY_DAG.format(source=config.source),
         schedule=config.verify.schedule,
-        allowed_run_types=NO_BACKFILLS,
+        **no_backfills(),
     ) as dag:
         VerifyOperator(
             task_id="verify",
@@ -150,7 +151,7 @@ def make_cover_dag(config: SourceConfig, path: Path) -> DAG:
         description=f"Compares key ranges of {config.server.host}:{config.server.port} with the lake, in turns",
         doc_md=docs.COVER_DAG.format(source=config.source),
         schedule=config.verify.cover_schedule,
-        allowed_run_types=NO_BACKFILLS,
+        **no_backfills(),
     ) as dag:
         cover = CoverOperator(task_id="cover", doc_md=docs.COVER, source_file=str(path))
         if config.verify.on_difference == "repair":
@@ -251,5 +252,5 @@ def _by_hand(name: str, config: SourceConfig, what: str, doc_md: str) -> DAG:
         description=f"{what} of {config.server.host}:{config.server.port}, when somebody asks for it",
         doc_md=doc_md,
         schedule=None,
-        allowed_run_types=NO_BACKFILLS,
+        **no_backfills(),
     )

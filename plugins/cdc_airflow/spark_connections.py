@@ -12,6 +12,7 @@ from airflow.sdk.log import mask_secret
 
 from cdc_airflow.connection_answer import answer_of, line_of
 from cdc_airflow.connection_fields import checked, lacking, named_connection
+from cdc_airflow.connection_forms import with_form
 from cdc_airflow.get_provider_info import SPARK_TYPE
 from cdc_lib.config.work import MergeConfig, SparkServerConfig
 from cdc_lib.errors import CdcError, ConfigError
@@ -37,6 +38,7 @@ _TAKE = (
 )
 
 
+@with_form
 class SparkServerConnectionHook(BaseHook):
     """A connection of the type "CDC Spark server": its address and token, and a test that asks it for its status.
 

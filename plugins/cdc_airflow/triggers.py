@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetWatcher
-from airflow.sdk.exceptions import AirflowException
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
+from cdc_airflow.airflow_versions import AirflowException
 from cdc_airflow.connections import credentials_of
 from cdc_airflow.hooks import CdcHook
 from cdc_lib.config import SourceConfig

@@ -98,6 +98,7 @@ LINES = {
     "spark_jobs/merging/table_merge.py",
     "spark_jobs/server/__main__.py",
     "plugins/cdc_airflow/errors.py",
+    "plugins/cdc_airflow/retry_policy.py",
     "plugins/cdc_airflow/notifications.py",
 }
 """They show the class of an error in a log or a message."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
-from cdc_airflow.errors import CdcRetryPolicy, errors_first
+from cdc_airflow.airflow_versions import with_retries
+from cdc_airflow.errors import errors_first
 from cdc_airflow.gauges import count
 from cdc_airflow.hooks import CdcHook
 from cdc_lib.errors import CdcError
@@ -43,8 +44,7 @@ class CdcOperator(BaseOperator):
         spark_conn_id: str | None = None,
         **kwargs: Any,
     ) -> None:
-        # Of a mapped task this is called with Airflow's default, which is None.
-        super().__init__(**{**kwargs, "retry_policy": kwargs.get("retry_policy") or CdcRetryPolicy()})
+        super().__init__(**with_retries(kwargs))
         self.source_file = source_file
         self.conn_id = conn_id
         self.store_conn_id = store_conn_id

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.bases.xcom import BaseXCom
-from airflow.sdk.exceptions import AirflowFailException
 
+from cdc_airflow.airflow_versions import AirflowFailException
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators.base import CdcOperator
 

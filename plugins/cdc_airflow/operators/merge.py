@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import conf
-from airflow.sdk.exceptions import AirflowSkipException
-
+from cdc_airflow.airflow_versions import AirflowSkipException, conf
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.links import CutLink, SparkUiLink, links
 from cdc_airflow.operators.base import CdcOperator

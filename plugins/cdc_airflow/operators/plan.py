@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
-from airflow.sdk import conf
 
+from cdc_airflow.airflow_versions import conf
 from cdc_airflow.approvals import approver
 from cdc_airflow.errors import errors_first
 from cdc_airflow.failover import ask_to_continue

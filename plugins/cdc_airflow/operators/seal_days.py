@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowRuntimeError, AirflowSkipException, ErrorType
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 
+from cdc_airflow.airflow_versions import AirflowSkipException, announced_keys
 from cdc_airflow.assets import announce_days, sealed_days
 from cdc_airflow.operators.base import CdcOperator
 from cdc_lib.errors import ConfigError
@@ -85,12 +86,11 @@ class SealDaysOperator(CdcOperator):
         # The event of a day comes after its end; two days leave room for any time zone and clock.
         since = f"{known.through - timedelta(days=2)}T00:00:00+00:00"
         try:
-            events = list(context["inlet_events"][sealed_days(self.source)].after(since))
+            return set(days_of(announced_keys(context["inlet_events"], sealed_days(self.source), since)))
         except AirflowRuntimeError as error:
             if error.error.error != ErrorType.API_SERVER_ERROR:
                 raise
             return self._announced_last(context, known, error)
-        return set(days_of(event.partition_key for event in events))
 
     def _announced_last(self, context: Context, known: AnnouncedDays, error: AirflowRuntimeError) -> set[date]:
         """Return the days that the last task announced, by its state.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowFailException
-
+from cdc_airflow.airflow_versions import AirflowFailException
 from cdc_airflow.operators.base import CdcOperator
 
 if TYPE_CHECKING:

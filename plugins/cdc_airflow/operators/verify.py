@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
-from airflow.sdk.exceptions import AirflowFailException
 
+from cdc_airflow.airflow_versions import AirflowFailException
 from cdc_airflow.approvals import approver, ask
 from cdc_airflow.errors import errors_first
 from cdc_airflow.forms import TABLES, is_on, listed

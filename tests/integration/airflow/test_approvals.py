@@ -13,6 +13,7 @@ from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.pipeline import Pipeline
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import AirflowSource
+from tests.harness.airflow_versions import WAITS
 
 pytestmark = pytest.mark.turns(2)
 
@@ -26,9 +27,9 @@ def details(run_id: str, dag: str) -> str:
 def asked(air: AirflowStandalone, dag: str, position: str) -> tuple[str, dict[str, Any]]:
     """Ask for a move, and return the run and the question that Airflow shows."""
     run_id = air.trigger(dag, position=position, move=True, why="a test of approvals")
-    settled = {"awaiting_input", "failed", "success"}
+    settled = {WAITS, "failed", "success"}
     air.wait("the task waits", lambda: air.tasks(dag, run_id)[0]["state"] in settled, RUN_SECONDS)
-    assert air.tasks(dag, run_id)[0]["state"] == "awaiting_input", air.task_log(dag, run_id, "rewind")
+    assert air.tasks(dag, run_id)[0]["state"] == WAITS, air.task_log(dag, run_id, "rewind")
     air.wait_until_process_ended(run_id)
     return run_id, air.get(details(run_id, dag))
 

@@ -15,6 +15,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.open import open_store
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import AirflowSource
+from tests.harness.airflow_versions import WAITS
 from tests.harness.schema_questions import keep_question
 from tests.harness.servers import MySqlServer
 
@@ -76,9 +77,9 @@ def approved(air: AirflowStandalone, dag: str, task: str, **params: Any) -> str:
     air.wait_for_dag(dag)
     air.unpause(dag)
     run_id = air.trigger(dag, **params)
-    settled = {"awaiting_input", "failed", "success"}
+    settled = {WAITS, "failed", "success"}
     air.wait("the task waits", lambda: air.tasks(dag, run_id)[0]["state"] in settled)
-    assert air.tasks(dag, run_id)[0]["state"] == "awaiting_input", air.task_log(dag, run_id, task)
+    assert air.tasks(dag, run_id)[0]["state"] == WAITS, air.task_log(dag, run_id, task)
     air.wait_until_process_ended(run_id)
     question = f"/api/v2/dags/{dag}/dagRuns/{run_id}/taskInstances/{task}/-1/hitlDetails"
     air.request("PATCH", question, {"chosen_options": ["Approve"]})

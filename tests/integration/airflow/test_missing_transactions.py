@@ -8,13 +8,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
+from cdc_airflow.airflow_versions import AirflowFailException
 from cdc_airflow.operators import PlanOperator
 from cdc_lib.errors import TransactionsMissing
 from cdc_lib.model.cursor import DRAIN
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource
+from tests.harness.airflow_versions import WAITING, WAITS
 from tests.harness.former_server import FORMER, LOST, read_from_a_former_server
 from tests.harness.servers import MySqlServer
 
@@ -43,7 +44,7 @@ def test_a_plan_continues_without_transactions_when_a_person_approved_it(
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr("cdc_airflow.approvals.upsert_hitl_detail", lambda **given: asked.append(given))
     before = read_from_a_former_server(source)
-    with pytest.raises(TaskAwaitingInput) as waiting:
+    with pytest.raises(WAITING) as waiting:
         plan(source).execute(CONTEXT)
     assert asked[0]["subject"] == f"Continue {source.name} at a server that lacks transactions?"
     assert LOST in asked[0]["body"]
@@ -85,8 +86,8 @@ def test_a_run_waits_for_the_answer_and_goes_on(station: AirflowStandalone, make
     run_id = station.trigger(source.dag)
     where = f"/api/v2/dags/{source.dag}/dagRuns/{run_id}/taskInstances/plan/-1/hitlDetails"
     states = lambda: {one["task_id"]: one["state"] for one in station.tasks(source.dag, run_id)}  # noqa: E731
-    station.wait("the plan waits", lambda: states().get("plan") in {"awaiting_input", "failed", "success"}, 900)
-    assert states()["plan"] == "awaiting_input", station.task_log(source.dag, run_id, "plan")
+    station.wait("the plan waits", lambda: states().get("plan") in {WAITS, "failed", "success"}, 900)
+    assert states()["plan"] == WAITS, station.task_log(source.dag, run_id, "plan")
     station.wait_until_process_ended(run_id)
     assert LOST in station.get(where)["body"]
     station.request("PATCH", where, {"chosen_options": ["Approve"]})

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from airflow.sdk.types import TaskInstanceKey
 
+from cdc_airflow.airflow_versions import TaskInstanceKey
 from cdc_airflow.links import SparkUiLink
 from cdc_airflow.operators import MergeOperator
 from cdc_lib.config import load_source

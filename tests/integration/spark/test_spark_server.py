@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 import yaml
-from airflow.sdk.exceptions import TaskDeferred
 
 from cdc_airflow import server_job
+from cdc_airflow.airflow_versions import TaskDeferred
 from cdc_airflow.links import SparkUiLink
 from cdc_airflow.operators.backfill import BackfillOperator
 from cdc_airflow.operators.maintenance import MaintainOperator

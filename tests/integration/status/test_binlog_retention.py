@@ -9,9 +9,6 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from airflow.sdk._shared.observability.metrics.base_stats_logger import NoStatsLogger
-from airflow.sdk.observability import stats
-from airflow.sdk.observability.metrics import stats_utils
 from typer.testing import CliRunner
 
 from cdc_airflow.hooks import CdcHook
@@ -22,6 +19,7 @@ from cdc_lib.errors import SourceUnavailable
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.status.binlog_retention import look_ahead
+from tests.harness.airflow_metrics import statsd_metrics
 from tests.harness.capture import SOURCE, Capture
 from tests.harness.merging import Lake
 from tests.harness.servers.process import free_port
@@ -206,17 +204,14 @@ def statsd(monkeypatch):
             "PREFIX": "af",
         }.items():
             monkeypatch.setenv(f"AIRFLOW__METRICS__STATSD_{name}", str(value))
-        logger = stats_utils.get_stats_factory()()  # as a task's process does
-        stats.initialize(factory=lambda: logger, export_legacy_names=True)
 
         def gauges(count):
             lines = [line for _ in range(count) for line in listener.recv(65536).decode().splitlines()]
             assert all(line.endswith("|g") for line in lines)
             return {name: float(value) for name, value in (line.removesuffix("|g").split(":") for line in lines)}
 
-        yield gauges
-        stats.initialize(factory=NoStatsLogger, export_legacy_names=True)
-        logger.statsd.close()
+        with statsd_metrics():
+            yield gauges
 
 
 def test_a_backlog_says_when_it_will_be_drained(any_server, database, tmp_path, monkeypatch, capsys):

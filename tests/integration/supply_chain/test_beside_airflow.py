@@ -32,9 +32,7 @@ def named(text):
 @pytest.mark.parametrize("pins", PINS, ids=lambda one: one.stem)
 def test_what_an_airflow_image_holds_stays_as_it_is(pins):
     """MWAA enforces these pins; elsewhere a changed package may break Airflow's providers."""
-    done = resolve(
-        pins, ROOT / "pyproject.toml", "--extra", "read", *(["--extra", "airflow"] if pins.stem >= "3.3" else [])
-    )
+    done = resolve(pins, ROOT / "pyproject.toml", "--extra", "read", "--extra", "airflow")
     assert done.returncode == 0, done.stderr
     held, got = named(pins.read_text()), named(done.stdout)
     assert {"pymysql", "rich", "pyarrow"} <= held.keys() & got.keys()

@@ -28,6 +28,16 @@ class Events:
         self.added.append((asset, extra))
 
 
+class OutletEvents:
+    """Takes what Airflow's ``outlet_events`` would: by the alias's name."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, Events] = defaultdict(Events)
+
+    def __getitem__(self, alias: AssetAlias) -> Events:
+        return self.of[alias.name]
+
+
 def test_only_tables_that_changed_are_announced():
     """A DAG that is scheduled on a table does not run for nothing."""
     cut = Cut(
@@ -42,7 +52,7 @@ def test_only_tables_that_changed_are_announced():
             TableCut("shop.idle", "lake.shop.idle", 5, 0),
         ),
     )
-    events: dict[AssetAlias, Events] = defaultdict(Events)
+    events = OutletEvents()
     assert announce(cut, events) == ["cdc://shop/shop/orders"]
     ((asset, extra),) = events[changed_tables("shop")].added
     assert asset == table_asset("shop", "shop.orders")
@@ -70,7 +80,7 @@ def test_an_asset_event_has_what_is_known_of_its_table():
     covered = CoveredRows(0.98765, NOON, at, 2, overdue=False, wrong=0, skipped="")
     key = (table, "lake.shop.orders")
     known = CutContext("uuid:1-9", 4.56789, {key: verified}, covered={key: covered})
-    events: dict[AssetAlias, Events] = defaultdict(Events)
+    events = OutletEvents()
     announce(Cut("shop", "m1", 2, at, NOON, NOON, (one,)), events, known)
     ((_, extra),) = events[changed_tables("shop")].added
     assert extra == {
@@ -104,7 +114,7 @@ def test_an_asset_event_has_the_rows_of_its_merge_that_were_compared(merge_id, e
     rows = ChangedRows(
         table, "lake.shop.orders", merge_id, 2, at, "", NOON, compared=9, in_flight=2, sampled=True, equal_at=NOON
     )
-    events: dict[AssetAlias, Events] = defaultdict(Events)
+    events = OutletEvents()
     known = CutContext(changed={(table, "lake.shop.orders"): rows})
     announce(Cut("shop", "m1", 2, at, NOON, NOON, (one,)), events, known)
     ((_, extra),) = events[changed_tables("shop")].added

@@ -24,7 +24,7 @@ def test_each_source_has_a_dag_for_backfills(sources: Path):
     dag = make_dags(sources)["cdc_shop.backfill"]
     assert dag.task_ids == ["backfill"]
     assert dag.catchup is False
-    assert dag.allowed_run_types is None
+    assert getattr(dag, "allowed_run_types", None) is None  # Airflow 3.1 refuses no kind of run
     assert set(dag.params) == set(PARAMS)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from airflow.api_fastapi.execution_api.datamodels.connection_test import ConnectionTestResultBody
 
 from cdc_airflow.connection_answer import MOST, answer_of, line_of
 from cdc_lib.model.finding import Finding, Level
+from tests.harness.airflow_versions import of_3_3
 
 OK = Finding("ok", "binlog_format is ROW")
 
@@ -35,6 +35,15 @@ def test_a_long_answer_has_errors_first_and_counts_the_rest(size: int):
     assert lines[0].startswith("error: 0")
     assert len(text) <= MOST
     assert lines[-1] == f"and {304 - len(lines) + 1} more lines; cdc doctor prints all"
+
+
+@of_3_3
+def test_a_worker_may_give_the_longest_answer():
+    """Airflow shows nothing of a longer one."""
+    from airflow.api_fastapi.execution_api.datamodels.connection_test import ConnectionTestResultBody
+
+    _, text = answer_of(findings("error", 300, 90))
+    assert len(text) > MOST - 100
     assert ConnectionTestResultBody(state="failed", result_message=text).result_message == text
 
 

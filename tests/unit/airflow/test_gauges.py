@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 
 import pytest
-from airflow.sdk._shared.observability.metrics.base_stats_logger import NoStatsLogger
-from airflow.sdk.observability import stats
-from airflow.sdk.observability.metrics import stats_utils
 
 from cdc_airflow.gauges import count, show
+from tests.harness.airflow_metrics import statsd_metrics
 
 
 @pytest.fixture
 def listener(monkeypatch):
     """Tell Airflow to send metrics here, with InfluxDB's tags or without; returns what gives the lines that came."""
-    made = []
+    made = ExitStack()
 
     def start(*, tags):
-        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        udp = made.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         udp.bind(("127.0.0.1", 0))
         udp.settimeout(5)
         options = {
@@ -30,16 +29,11 @@ def listener(monkeypatch):
         }
         for name, value in options.items():
             monkeypatch.setenv(f"AIRFLOW__METRICS__STATSD_{name}", str(value))
-        logger = stats_utils.get_stats_factory()()
-        stats.initialize(factory=lambda: logger, export_legacy_names=True)
-        made.append((udp, logger))
+        made.enter_context(statsd_metrics())
         return lambda lines: [udp.recv(65536).decode() for _ in range(lines)]
 
-    yield start
-    stats.initialize(factory=NoStatsLogger, export_legacy_names=True)
-    for udp, logger in made:
-        udp.close()
-        logger.statsd.close()
+    with made:
+        yield start
 
 
 def test_plain_statsd_gets_the_source_in_the_name_and_nothing_of_single_tables(listener):

@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from airflow.sdk.types import TaskInstanceKey
 
 from cdc_airflow import links
+from cdc_airflow.airflow_versions import TaskInstanceKey
 from cdc_airflow.links import CutLink, SourcePageLink, SparkUiLink, VerifyReportLink, WindowLink
 from cdc_airflow.operators import AckLakeOperator, DrainOperator, PlanOperator
 from cdc_airflow.operators.backfill import BackfillOperator

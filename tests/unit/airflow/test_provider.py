@@ -22,14 +22,21 @@ HEAVY = ("boto3", "cdc_lib.pipeline", "numba", "numpy", "pandas", "pyarrow", "py
 SEEN = """
 import json
 from airflow import plugins_manager
+from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService
 from airflow.providers_manager import ProvidersManager
+# First: in Airflow 3.1 it stands in for packages of which the forms are made.
+fields = {one.connection_type: sorted(one.extra_fields) for one in HookMetaService.hook_meta_data() if one.extra_fields}
 providers = ProvidersManager()
-plugins, errors = plugins_manager._get_plugins()
+if hasattr(plugins_manager, "_get_plugins"):
+    plugins, errors = plugins_manager._get_plugins()
+else:
+    plugins_manager.ensure_plugins_loaded()
+    plugins, errors = plugins_manager.plugins, plugins_manager.import_errors
 hooks = {name: hook.hook_class_name for name, hook in providers.hooks.items() if hook and name.startswith("cdc_")}
 print("SEEN", json.dumps({
     "provider": "lakecdc" in providers.providers,
     "hooks": hooks,
-    "fields": sorted(name for name in providers.connection_form_widgets if name.startswith("extra__cdc_")),
+    "fields": fields,
     "plugins": [(one.name, type(one).__module__) for one in plugins],
     "errors": errors,
 }))
@@ -88,7 +95,8 @@ def test_an_installed_wheel_brings_connection_types_and_one_plugin(tmp_path: Pat
     found = seen(["-S"], packages, tmp_path, plugins)
     assert found["provider"]
     assert set(found["hooks"]) == {"cdc_mysql", "cdc_store", "cdc_spark"}
-    assert {"extra__cdc_mysql__tables", "extra__cdc_store__url"} <= set(found["fields"])
+    assert found["fields"]["cdc_mysql"] == ["source_file", "tables", "tls", "tls_ca"]
+    assert found["fields"]["cdc_store"] == ["ca", "endpoint_url", "path_style", "region", "url"]
     assert [tuple(one) for one in found["plugins"] if one[0] == "cdc"] == [("cdc", "cdc_airflow.plugin")]
     assert found["errors"] == {}
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
 
+from cdc_airflow.airflow_versions import AirflowFailException
 from cdc_airflow.operators.second_decoder import DecodeAgainOperator
 from cdc_lib.model.batch_check import BatchReport, WindowCheck
 from cdc_lib.model.position import Position

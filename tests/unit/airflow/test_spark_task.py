@@ -4,14 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
-from airflow.sdk import RetryAction
 
-from cdc_airflow.errors import CdcRetryPolicy
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators.merge import job_secrets
 from cdc_airflow.operators.spark_job import error_of, job_environment
 from cdc_lib.config.credentials import take_handed
 from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError, dump_error
+from tests.harness.airflow_versions import is_retried
 
 
 def test_an_error_that_the_job_left_is_the_tasks(tmp_path: Path):
@@ -21,7 +20,7 @@ def test_an_error_that_the_job_left_is_the_tasks(tmp_path: Path):
     found = error_of(1, left)
     assert isinstance(found, IncompatibleSchema)
     assert str(found) == "int to text [table=shop.orders]. Run ALTER TABLE"
-    assert CdcRetryPolicy().evaluate(found, 1, 3).action is RetryAction.FAIL
+    assert not is_retried(found)
 
 
 def test_a_conflict_is_tried_again(tmp_path: Path):
@@ -30,7 +29,7 @@ def test_a_conflict_is_tried_again(tmp_path: Path):
     left.write_bytes(dump_error(MergeConflict("somebody else committed")))
     found = error_of(75, left)
     assert isinstance(found, MergeConflict)
-    assert CdcRetryPolicy().evaluate(found, 1, 3).action is RetryAction.DEFAULT
+    assert is_retried(found)
 
 
 @pytest.mark.parametrize("status", [137, 143, 1])

@@ -5,8 +5,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
+from cdc_airflow.airflow_versions import AirflowFailException
 from cdc_airflow.factory import make_dags
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators.spark_job import SparkJobOperator
@@ -16,6 +16,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report, TableReport
 from cdc_lib.store import documents
 from cdc_lib.store.verified import keep
+from tests.harness.airflow_versions import WAITING, timeout_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -148,10 +149,10 @@ def test_a_repair_of_many_rows_waits_for_a_person(
         assert task().execute(context)["shop.orders"]["missing"] == 0
         assert (jobs, questions) == ([False, True] if wrong else [False], [])
         return
-    with pytest.raises(TaskAwaitingInput) as waiting:
+    with pytest.raises(WAITING) as waiting:
         task().execute(context)
     assert (jobs, questions) == ([False], ["Repair 6 rows of shop?"])
-    assert (waiting.value.method_name, waiting.value.timeout) == ("approved", timedelta(hours=2))
+    assert (waiting.value.method_name, timeout_of(waiting.value)) == ("approved", timedelta(hours=2))
     answer = {"chosen_options": ["Reject"], "responded_by_user": {"id": "7", "name": "Ada"}}
     with pytest.raises(AirflowFailException, match="Ada rejected it"):
         task().approved(context, answer)

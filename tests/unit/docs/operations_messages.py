@@ -19,6 +19,7 @@ FOLLOWED_ELSEWHERE = {
     "test_a_lock_waits_for_open_transactions_and_gives_up",
     "a table cannot be locked: …": "tests/integration/snapshot/test_exact_positions.py::"
     "test_a_table_that_changes_all_the_time_stops_until_it_may_be_locked",
+    "the DAGs and operators of lakecdc need Airflow … or later, and this is …": "tests/unit/airflow/test_airflow_versions.py::test_an_older_airflow_is_refused_in_one_sentence",
     "Spark Connect (sc://) is not supported, …": "tests/unit/config/test_spark_master.py::test_spark_connect_is_refused_and_the_error_names_what_to_use",
     "SPARK_HOME names …, which is not Spark …": "tests/unit/spark/test_gateway.py::test_another_spark_of_the_machine_is_refused_before_it_starts",
     "this is Spark … with Iceberg …: a merge needs …": "tests/unit/spark/test_versions.py::test_versions_that_write_otherwise_are_refused",

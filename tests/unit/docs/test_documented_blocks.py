@@ -85,6 +85,7 @@ PROGRAMS = {
     "cdc": usage_problem,
     "pip": installs,
     "airflow": in_airflow,
+    "python3": lambda line: None if re.fullmatch(r"python3 -m venv \S+", line) else f"not run by a test: {line}",
     "docker": lambda line: of_a_file("docker-compose.yml") if "compose" in line else of_files(line),
     "kubectl": of_files,
     "helm": of_files,
@@ -96,6 +97,7 @@ PROGRAMS = {
 def problem_in(line):
     """Return what is wrong with a line of a shell block, up to a pipe or a file that it writes."""
     line = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", line)  # variables for the program
+    line = re.sub(r"^/\S+/(?=\w+ )", "", line)  # the place of an environment
     program = line.split()[0]
     if program not in PROGRAMS:
         return f"no test knows the program {program}"
