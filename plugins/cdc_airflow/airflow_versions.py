@@ -29,7 +29,7 @@ def refuse_older(version: str) -> None:
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
         raise ConfigError(
             f"the DAGs and operators of lakecdc need Airflow {'.'.join(map(str, OLDEST))} or later, and this is {version}",
-            hint="Upgrade Airflow, or run cdc from a BashOperator or a container. See docs/guides/airflow-2.md.",
+            hint="Upgrade Airflow, or let a BashOperator or a container run the command. See docs/guides/airflow-2.md.",
         )
 
 

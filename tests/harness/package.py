@@ -45,6 +45,11 @@ def metadata_path(folder: Path) -> str:
     here = {point.group for point in distribution(NAME).entry_points}
     if {"apache_airflow_provider", "airflow.plugins"} <= here:
         return ""
+    return metadata(folder)
+
+
+def metadata(folder: Path) -> str:
+    """Return a folder with the metadata that pip would install, for an environment without this project."""
     (folder / "wheel").mkdir(parents=True)
     with wheel(folder / "wheel") as made:
         made.extractall(folder, [name for name in made.namelist() if ".dist-info/" in name])

@@ -14,7 +14,7 @@ def test_an_older_airflow_is_refused_in_one_sentence(version: str):
     with pytest.raises(ConfigError) as error:
         refuse_older(version)
     assert error.value.message == f"the DAGs and operators of lakecdc need Airflow 3.1 or later, and this is {version}"
-    assert "run cdc from a BashOperator" in error.value.hint
+    assert "let a BashOperator or a container run the command" in error.value.hint
 
 
 @pytest.mark.parametrize("version", ["3.1.0", "3.1.8", "3.2.0rc1", "3.3.2", "3.10.0", "4.0.0.dev0"])

@@ -1,0 +1,48 @@
+"""Environments with other versions of Airflow than that of the tests, made once on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from spark_jobs.runtime.jars import cache_dir, one_at_a_time
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGES = ROOT / "tests" / "supply_chain" / "airflow_images"
+REFUSED = {"2.11.0": "2025-06-15", "3.0.6": "2025-09-10"}
+"""Versions that are too old, each with a day on which its packages were what one got."""
+
+
+def airflow_venv(version: str) -> Path:
+    """Return the Python of an environment with a version of Airflow and what this project needs, but not the project itself.
+
+    Args:
+        version: one that has its image's pins in :data:`IMAGES`, or one of :data:`REFUSED`.
+    """
+    arguments = ["apache-airflow[statsd]==" + version]
+    if version in REFUSED:
+        arguments += ["pydantic", "--exclude-newer", REFUSED[version]]  # what reading a source file needs
+        made_of = " ".join(arguments)
+    else:
+        pins = IMAGES / f"{version}.txt"
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        arguments += ["--constraint", str(pins), *project["dependencies"], *project["optional-dependencies"]["read"]]
+        made_of = " ".join(arguments) + pins.read_text()
+    digest = hashlib.sha256(f"{sys.version_info[:2]} {made_of}".encode()).hexdigest()[:12]
+    folder = cache_dir() / f"airflow-{version}-{digest}"
+    with one_at_a_time(cache_dir() / ".airflow-venv.lock"):
+        if not (folder / "made").is_file():
+            _uv("venv", "--clear", "--python", sys.executable, str(folder))
+            _uv("pip", "install", "--python", str(folder / "bin" / "python"), *arguments)
+            (folder / "made").touch()
+    return folder / "bin" / "python"
+
+
+def _uv(*arguments: str) -> None:
+    command = [str(Path(sys.executable).with_name("uv")), *arguments]
+    done = subprocess.run(command, cwd=cache_dir(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command[:4])} failed\n{done.stderr[-4000:]}")
