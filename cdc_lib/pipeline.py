@@ -175,9 +175,10 @@ class Pipeline:
                 lake = self.cursors.load(self.config.source, LAKE)
                 found = self._quarantine.after_failover(found, lake, at=_now(), by=by)
             cursor = self.cursors.swap(cursor, found)
-        histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets)
+        known = dict.fromkeys(cursor.versions)
+        histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets, known)
         unseen, unfinished = definitions.compared(histories, cursor)
-        planned = self._with_snapshots_again(self._with_unseen(cursor, unseen, by), by)
+        planned = self._with_snapshots_again(self._with_unseen(cursor.with_versions(known), unseen, by), by)
         if planned.tables_to_resnapshot:
             requests = SnapshotRequests(self.config, self.credentials, self.store)
             planned = requests.with_snapshots(planned, planned.tables_to_resnapshot, at=_now(), by=by, planned=True)
@@ -343,7 +344,7 @@ class Pipeline:
         if isinstance(unit, Window):
             earlier = [window for window in cursor.in_flight if window.stop <= unit.start]
             excluded = Exclusions(cursor.skipped_tables(unit), cursor.replaced(unit))
-            drainer = Drainer(config, self.credentials, self.store)
+            drainer = Drainer(config, self.credentials, self.store, known=cursor.versions)
             before = cursor.gtids_before(unit)
             return drainer.window(unit, cursor.identity, earlier, excluded, cursor.file_times, before)
         # All tables wait for a part: it is read to its end.

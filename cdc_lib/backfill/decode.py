@@ -53,8 +53,9 @@ class ArchiveDecoder:
         origin = ArchivedOrigin(self.live, key, raw, known)
         versions = LayeredStore(self.target, self.live) if self.target is not self.live else self.live
         histories = ArchivedHistories(
-            config, self.credentials, versions, window.epoch, archived_facts(known), known.charsets
-        )
+            config, self.credentials, versions, window.epoch, archived_facts(known), known.charsets,
+            dict.fromkeys(cursor.versions),
+        )  # fmt: skip
         batches = WindowBatches(config, self.target, shape_of(config, self.credentials), origin)
         excluded = Exclusions(cursor.skipped_tables(window), cursor.replaced(window))
         return batches.write(window, histories, (), excluded, {})

@@ -97,7 +97,7 @@ class WindowRefiller:
         if isinstance(server, SourceError):
             yield RefilledWindow(self._decoded(window, server), from_archive=True)
             return
-        drainer = Drainer(self.config, self.credentials, self.store)
+        drainer = Drainer(self.config, self.credentials, self.store, known=self.drain.versions)
         for one in [window] if part.bounds_known else self._windows(window, server):
             excluded = Exclusions(self.drain.skipped_tables(one), self.drain.replaced(one))
             yield RefilledWindow(self._drain_again(drainer, one, identity, excluded), from_archive=False)

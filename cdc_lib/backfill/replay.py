@@ -77,11 +77,12 @@ class BatchReplay:
         cursor = cursor or cursors.swap(None, self._begun(starter, live, period, bounds, by))
         if cursor.epoch != live.epoch:
             raise self._other_epoch(cursor.position)
-        drainer = Drainer(here, self.credentials, self.target, self.live)
         while cursor.position < stop:
             planned = cursor if cursor.in_flight else cursor.with_windows(self._windows(cursor, facts, bounds, stop))
             window = planned.in_flight[0]
             excluded = Exclusions(live.skipped_tables(window), live.replaced(window))
+            known = (*live.versions, *cursor.versions)
+            drainer = Drainer(here, self.credentials, self.target, self.live, known)
             report(drainer.window(window, live.identity, (), excluded))
             manifest = find_manifest(self.target, layout.manifest_key(window))
             cursor = cursors.swap(cursor, over_window(planned, window, manifest, at=datetime.now(UTC), by=by))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 from cdc_lib.binlog.rows.masking import Shape
 from cdc_lib.config import Credentials, SourceConfig
@@ -44,12 +45,14 @@ class Drainer:
         credentials: log-in of the source.
         store: where batches go.
         versions: a second store for schema versions that ``store`` lacks; None if it has all.
+        known: keys of schema versions that a listing may lack.
     """
 
     config: SourceConfig
     credentials: Credentials
     store: ObjectStore
     versions: ObjectStore | None = None
+    known: Collection[str] = ()
 
     @property
     def shape(self) -> Shape:
@@ -93,8 +96,12 @@ class Drainer:
         finally:
             connection.close()
         versions = LayeredStore(self.store, self.versions) if self.versions is not None else self.store
-        histories = Histories(self.config, self.credentials, versions, window.epoch, facts, charsets)
-        undrained = [before for before in earlier if find_manifest(self.store, layout.manifest_key(before)) is None]
+        stored = {before: find_manifest(self.store, layout.manifest_key(before)) for before in earlier}
+        undrained = [before for before, manifest in stored.items() if manifest is None]
+        known = chain(self.known, *(manifest.versions for manifest in stored.values() if manifest is not None))
+        histories = Histories(
+            self.config, self.credentials, versions, window.epoch, facts, charsets, dict.fromkeys(known)
+        )
         with closing(ServerOrigin(self.config, self.credentials, self.shape, cascades=cascades)) as origin:
             batches = WindowBatches(self.config, self.store, self.shape, origin)
             manifest = batches.write(window, histories, undrained, leaving or Exclusions(), file_times or {}, before)

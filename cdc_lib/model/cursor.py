@@ -29,6 +29,9 @@ from cdc_lib.model.xa import OpenTransaction
 KEPT_MOVES = 100
 """How many moves a cursor document remembers."""
 
+KEPT_VERSIONS = 1000
+"""How many keys of schema versions a cursor document remembers."""
+
 DRAIN = "drain"
 """Consumer name of the cursor that moves when a batch is durable."""
 
@@ -129,6 +132,8 @@ class Cursor:
         lease: other consumers only: who holds the subscription.
         interest: other consumers only: what the consumer asked for.
         last_merge: lake only: id of the last merge that was acknowledged, whose cut a listing may not show yet.
+        versions: drain only: keys of the last schema versions that plans and acknowledged windows stored, which a listing may not show
+            yet.
         text_keys: drain only: tables whose key had a date that no date type holds, sorted; dates of such a key are kept as text.
     """
 
@@ -159,6 +164,7 @@ class Cursor:
     last_transaction: LastTransaction | None = None
     text_keys: tuple[TableName, ...] = ()
     last_merge: str = ""
+    versions: tuple[str, ...] = ()
 
     @property
     def began_at(self) -> datetime | None:
@@ -197,6 +203,10 @@ class Cursor:
     def with_text_keys(self, tables: Iterable[TableName]) -> Cursor:
         """Keep the dates of these tables' keys as text from now on."""
         return replace(self, text_keys=tuple(sorted({*self.text_keys, *tables})))
+
+    def with_versions(self, keys: Iterable[str]) -> Cursor:
+        """Remember keys of schema versions."""
+        return replace(self, versions=tuple(dict.fromkeys((*self.versions, *keys)))[-KEPT_VERSIONS:])
 
     def with_file_times(self, times: dict[str, datetime]) -> Cursor:
         """Add creation times of binlog files."""

@@ -167,6 +167,7 @@ class Manifest:
         last_transaction: the window's last one; None when it has none, or the server writes no GTID events.
         comments: comments of tables that statements of the window define, or that the snapshot reads; as they were when the batch was
             written, so a later statement may have made them.
+        versions: keys of the schema versions that were stored with the window.
     """
 
     source: str
@@ -193,6 +194,7 @@ class Manifest:
     last_commit: Commit | None = None
     comments: tuple[TableComments, ...] = ()
     last_transaction: LastTransaction | None = None
+    versions: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:

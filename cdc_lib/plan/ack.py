@@ -26,7 +26,7 @@ def over_window(cursor: Cursor, window: Window, manifest: Manifest | None, *, at
     """
     if manifest is None:
         return cursor.acked(window, at=at, event_time=None, by=by)
-    return cursor.acked(
+    return cursor.with_versions(manifest.versions).acked(
         window,
         at=at,
         event_time=manifest.last_time,

@@ -103,6 +103,7 @@ class Histories:
         epoch: of the positions.
         facts: of the server.
         charsets: character set name of each collation number of the server.
+        known: keys of versions that a listing may lack; those that are stored are added.
     """
 
     config: SourceConfig
@@ -111,11 +112,15 @@ class Histories:
     epoch: int
     facts: ServerFacts
     charsets: dict[int, str]
+    known: dict[str, None] = field(default_factory=dict)
 
     @property
     def versions(self) -> SchemaVersions:
         """The versions in the store."""
-        return SchemaVersions(self.store, self.config.source, self.epoch)
+        return self._of_epoch(self.epoch)
+
+    def _of_epoch(self, epoch: int) -> SchemaVersions:
+        return SchemaVersions(self.store, self.config.source, epoch, self.known)
 
     @property
     def _fold(self) -> bool:
@@ -155,7 +160,7 @@ class Histories:
             return ()
         statements = self._statements(since, max(r.binlog_end for r in read.values()))
         named = self._named(statements)
-        before = SchemaVersions(self.store, self.config.source, former).states(since) if former is not None else {}
+        before = self._of_epoch(former).states(since) if former is not None else {}
         for entity, one in read.items():
             if one.definition is None:
                 continue

@@ -156,9 +156,11 @@ class SnapshotRequests:
         if names:
             # Chunks must be read after the commits of transactions prepared now: their rows may be left out of the windows.
             wait_for_decisions(self.config.server, self.credentials, facts)
-            histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets)
+            known = dict.fromkeys(cursor.versions)
+            histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets, known)
             if histories.needed:
                 histories.register(names, until, cursor_jumped=True)
+                cursor = cursor.with_versions(known)
         # The generation distinguishes it from an earlier snapshot at the same end of the binlog.
         snapshot_id = f"{cursor.epoch:06d}-{until.sortable}-{cursor.generation:06d}"
         tasks = {

@@ -1,13 +1,14 @@
 """Stores schema versions: each is written once and never changed.
 
-The version at a position is found by keys alone; only its document is read.
+The version at a position is found by keys alone; only its document is read. A listing may lack new keys: those of the last versions
+come from the drain cursor and the manifests of the windows in flight.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from itertools import chain
 
 from cdc_lib.errors import CorruptBatch
@@ -42,11 +43,13 @@ class SchemaVersions:
         store: the object store.
         source: name of the source.
         epoch: epoch of their positions.
+        known: keys that a listing may lack; those that are stored are added.
     """
 
     store: ObjectStore
     source: str
     epoch: int
+    known: dict[str, None] = field(default_factory=dict)
 
     def at(self, database: str, table: str, position: Position) -> SchemaVersion | None:
         """Return the newest version at or before a position, or None."""
@@ -63,6 +66,7 @@ class SchemaVersions:
     def put(self, version: SchemaVersion) -> SchemaVersion:
         """Write a version if the key is free; returns the stored one."""
         key = layout.version_key(version)
+        self.known[key] = None
         if self.store.put_if_absent(key, documents.dump(version)):
             return version
         state = self._load([key])
@@ -82,8 +86,8 @@ class SchemaVersions:
         prefixes = {layout.versions_prefix(self.source, self.epoch, *entity): entity for entity in entities}
         listed = list(prefixes) if len(prefixes) < _MANY else [layout.schemas_prefix(self.source, self.epoch)]
         found: dict[tuple[str, str], bool] = {}
-        for info in chain.from_iterable(map(self.store.list, listed)):
-            folder, _, name = info.key.rpartition("/")
+        for key in chain.from_iterable(map(self._below, listed)):
+            folder, _, name = key.rpartition("/")
             if (entity := prefixes.get(f"{folder}/")) is not None:
                 found.setdefault(entity, name < position.sortable)
         return found
@@ -96,17 +100,17 @@ class SchemaVersions:
         """
         limit = _limit(position) if position is not None else None
         found: dict[str, str] = {}
-        for info in self.store.list(layout.schemas_prefix(self.source, self.epoch)):
-            folder, _, name = info.key.rpartition("/")
+        for key in self._below(layout.schemas_prefix(self.source, self.epoch)):
+            folder, _, name = key.rpartition("/")
             if limit is None or name < limit:
-                found[f"{folder}/"] = info.key
+                found[f"{folder}/"] = key
         return found
 
     def states(self, position: Position) -> dict[tuple[str, str], FormerState]:
         """Return what is known of each table and database at a position; of one that is known only later, its first version."""
         limit, folders = _limit(position), defaultdict[str, list[str]](list)
-        for info in self.store.list(layout.schemas_prefix(self.source, self.epoch)):
-            folder, _, name = info.key.rpartition("/")
+        for key in self._below(layout.schemas_prefix(self.source, self.epoch)):
+            folder, _, name = key.rpartition("/")
             folders[folder].append(name)
         found = {}
         for folder, names in folders.items():
@@ -133,9 +137,14 @@ class SchemaVersions:
                 found[version.database].append((version.database, version.table))
         return found
 
-    def _keys(self, database: str, table: str) -> Iterator[str]:
-        for info in self.store.list(layout.versions_prefix(self.source, self.epoch, database, table)):
-            yield info.key
+    def _keys(self, database: str, table: str) -> list[str]:
+        return self._below(layout.versions_prefix(self.source, self.epoch, database, table))
+
+    def _below(self, prefix: str) -> list[str]:
+        """Return the keys below a prefix, in order."""
+        return sorted(
+            {*(info.key for info in self.store.list(prefix)), *(k for k in self.known if k.startswith(prefix))}
+        )
 
     def load(self, key: str) -> SchemaVersion | None:
         """Return the version under a key, or None."""
