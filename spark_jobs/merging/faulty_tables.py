@@ -73,10 +73,10 @@ class FaultyTables:
 
     def add_untouched(self, watch: ForeignChangeDetector) -> None:
         """Add, and report, the faults of tables that the merge did not change."""
-        for lake_table, (tables, error) in watch.refused.items():
-            error.fill(source=watch.source, lake_table=lake_table)
-            self.say(f"{', '.join(tables)}: {error.message}. {error.hint}")
-            self.failed.append(FailedTable(tables, lake_table, error))
+        for one in watch.refused.values():
+            one.error.fill(source=watch.source, lake_table=one.lake_table)
+            self.say(f"{', '.join(one.tables)}: {one.error.message}. {one.error.hint}")
+            self.failed.append(one)
 
     def without(self, merged: int, error: CdcError) -> None:
         """Leave out the tables that failed alone, so that the others are not late.

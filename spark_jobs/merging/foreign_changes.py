@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
-from cdc_lib.errors import CdcError, ForeignChange
+from cdc_lib.errors import CorruptBatch, ForeignChange
 from cdc_lib.lake.routing import LakeMerge
 from cdc_lib.merge.foreign_changes import (
     LakeFault,
@@ -23,6 +23,7 @@ from cdc_lib.merge.foreign_changes import (
 )
 from cdc_lib.merge.live_rows import has_rows_after
 from cdc_lib.merge.plan import StoredBatch
+from cdc_lib.merge.table_faults import FailedTable
 from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.model.foreign import ForeignCommit, Past
 from cdc_lib.model.lake_table import LakeTable, Marker
@@ -60,7 +61,7 @@ class ForeignChangeDetector:
 
     Attributes:
         noticed: foreign commits that were found.
-        refused: the error of each lake table at fault, and its affected source tables.
+        refused: the lake tables at fault, by name, with their affected source tables.
     """
 
     source: str
@@ -69,7 +70,7 @@ class ForeignChangeDetector:
     batches: Sequence[StoredBatch]
     cuts: Sequence[TableCut] = ()
     noticed: list[ForeignCommit] = field(default_factory=list)
-    refused: dict[str, tuple[tuple[TableName, ...], CdcError]] = field(default_factory=dict)
+    refused: dict[str, FailedTable] = field(default_factory=dict)
     _by_lake_table: dict[str, dict[TableName, TableCut]] = field(init=False, repr=False, default_factory=dict)
     _drops: dict[TableName, list[Point]] = field(init=False, repr=False, default_factory=dict)
 
@@ -135,9 +136,17 @@ class ForeignChangeDetector:
             self._note(cut.lake_table, cut.table, fault)
         return fault
 
-    def note(self, lake_table: str, fault: LakeFault) -> None:
-        """Keep the fault of a lake table that this merge does not change for the report; the tables of this merge continue."""
-        self._note(lake_table, next(iter(self._by_lake_table[lake_table])), fault)
+    def note_unreadable(self, lake_table: str, error: CorruptBatch, *, gone: bool = False) -> None:
+        """Keep why a lake table cannot be read for the report; the tables of this merge continue.
+
+        Args:
+            lake_table: its name; the last cut has it.
+            error: why.
+            gone: whether this merge sees that the source dropped it.
+        """
+        cuts = self._by_lake_table[lake_table]
+        gone = gone or all(one.dropped is not None for one in cuts.values())
+        self._note(lake_table, next(iter(cuts)), LakeFault(f"cannot be read: {error.message}", gone=gone))
 
     def _note(self, lake_table: str, table: TableName, fault: LakeFault) -> None:
         with suppress(ForeignChange):  # it is in the report
@@ -148,7 +157,7 @@ class ForeignChangeDetector:
         if table not in affected and not fault.drop:
             return
         error = refuse(self.source, lake_table, affected or [table], fault)
-        self.refused[lake_table] = tuple(affected or [table]), error
+        self.refused[lake_table] = FailedTable(tuple(affected or [table]), lake_table, error, fault.gone)
         raise error
 
     def _fault(self, cut: TableCut, state: LakeTable | None, past: Past | None) -> LakeFault | None:

@@ -26,7 +26,7 @@ from cdc_lib.merge.column_policy import (
 )
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.evolve_table import evolved, is_indistinct, merge_mode, others_of, rekeyed, with_merged_before
-from cdc_lib.merge.foreign_changes import AFTER_ALL_CHANGES, LakeFault, is_read_again
+from cdc_lib.merge.foreign_changes import AFTER_ALL_CHANGES, is_read_again
 from cdc_lib.merge.live_rows import found_again, live
 from cdc_lib.merge.load import replayed_batches
 from cdc_lib.merge.plan import MergeInput, StoredBatch, TableWork, following, refuse_partial_swap, work_on
@@ -212,7 +212,7 @@ class TableMerge:
             except CorruptBatch as error:
                 if self.watch is None:
                     raise
-                self.watch.note(name, LakeFault(f"cannot be read: {error.message}"))
+                self.watch.note_unreadable(name, error)
         return states
 
     def _current(self, target: MergeTarget[DataFrame], cut: TableCut, now: LakeTable | None) -> TableCut | None:
@@ -249,11 +249,25 @@ class TableMerge:
         try:
             return self._begun(session, lake, target)
         except CorruptBatch as error:
-            if not (target.lacks(error) and self._is_replaced(lake, target)):
+            if not target.lacks(error):
                 raise
+            if not self._is_replaced(lake, target):
+                return self._given_up(lake, error)
             self.say(f"{lake.name}: made again by its new snapshot, because files of it are lost: {error.message}")
             target.discard()
             return self._begun(session, lake, self._target(session, lake))
+
+    def _given_up(self, lake: LakeMerge, error: CorruptBatch) -> list[TableCut]:
+        """Return the last state of a damaged lake table that the source no longer has.
+
+        Raises:
+            CorruptBatch: the source has it, or the last cut does not.
+        """
+        abandoned = self.watch.abandoned(lake, error.message) if self.watch is not None else None
+        if self.watch is None or abandoned is None or not abandoned.cuts:
+            raise error
+        self.watch.note_unreadable(str(lake.name), error, gone=True)
+        return self._left(lake, None, abandoned)
 
     def _is_replaced(self, lake: LakeMerge, target: MergeTarget[DataFrame]) -> bool:
         """Whether new snapshots in this plan replace all rows of a damaged lake table, also those of other source tables."""

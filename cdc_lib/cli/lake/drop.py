@@ -46,7 +46,8 @@ def drop(
             return
         catalog.drop_table(config, lake.name)
         say(f"{name} is no longer in the catalog; its files stay, and may be removed")
-    say(f"cdc snapshot {source} {table} makes the table again, with the rows that the source has")
+    if not any(one.table == table and one.dropped is not None for one in (cut.tables if cut is not None else ())):
+        say(f"cdc snapshot {source} {table} makes the table again, with the rows that the source has")
 
 
 def lost_with(cuts: Iterable[TableCut], table: str) -> str:

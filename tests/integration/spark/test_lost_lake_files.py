@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from cdc_lib.errors import CorruptBatch
+from cdc_lib.lake.catalog import drop_table
+from cdc_lib.model.lake_table import LakeName
+from cdc_lib.store.cuts import last_cut
 from tests.harness.capture import SOURCE
 from tests.integration.spark.test_foreign_changes import Shop, any_server, begun  # noqa: F401 - fixtures
 
@@ -68,3 +71,39 @@ def test_a_table_that_the_merge_has_nothing_for_does_not_stop_the_others(begun: 
     begun.take_again()
     begun.rounds()
     begun.assert_equal()
+
+
+@pytest.mark.parametrize("on_error", ["stop", "quarantine"])
+@pytest.mark.parametrize("first", ["lost", "dropped"])
+@pytest.mark.parametrize("lost", [metadata_file, everything])
+def test_a_lost_table_that_the_source_dropped_is_named_until_a_person_gives_it_up(
+    any_server,  # noqa: F811 - the fixture
+    database,
+    tmp_path,
+    lake,
+    lost,
+    first,
+    on_error,
+):
+    """No snapshot can read its rows again, and none is advised. The other table is merged meanwhile."""
+    shop = Shop(any_server, database, tmp_path, lake, on_error=on_error)
+    shop.rounds(2)
+    if first == "lost":
+        lost(shop)
+    shop.execute("DROP TABLE t")
+    shop.round()
+    if first == "dropped":
+        lost(shop)
+    for number in (5, 6):
+        shop.execute(f"UPDATE other SET v = 'alone' WHERE id = {number}")
+        shop.round()
+        assert shop.rows("other") == shop.source_rows("other")
+        (found,) = [one for one in shop.capture.pipeline.preflight() if one.level == "error"]
+        assert "the source dropped the table, so that no snapshot can make it again" in found.what
+        assert f"cdc lake drop {SOURCE} {database}.t" in found.hint
+        assert "cdc snapshot" not in found.hint
+    drop_table(shop.capture.config, LakeName("lake", (database,), "t"))  # cdc lake drop
+    shop.execute("UPDATE other SET v = 'alone' WHERE id = 7")
+    shop.round()
+    assert shop.errors() == []
+    assert [one.table.table for one in last_cut(shop.capture.store, SOURCE).tables] == ["other"]

@@ -9,6 +9,9 @@ FOLLOWED_ELSEWHERE = {
     "column …: … is smaller than …, the smallest value that its partition by truncate can hold": (
         "tests/integration/spark/test_truncated_partitions.py::test_with_another_partition_the_merge_goes_on"
     ),
+    "the lake table … cannot be read: …; the source dropped the table, so that no snapshot can make it again": (
+        "tests/integration/spark/test_lost_lake_files.py::test_a_lost_table_that_the_source_dropped_is_named_until_a_person_gives_it_up"
+    ),
     "column …: a date with a zero or impossible part in the key, of which the lake holds dates": (
         "tests/integration/drain/test_key_values.py::"
         "test_a_window_with_such_a_date_leaves_the_table_out_and_a_snapshot_with_texts_follows"
