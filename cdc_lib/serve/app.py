@@ -17,9 +17,10 @@ from fastapi.middleware.trustedhost import TrustedHostMiddleware
 from fastapi.responses import JSONResponse, Response
 
 from cdc_lib.errors import CdcError
-from cdc_lib.model.bearer_token import OWN_NAMES, is_authorized
+from cdc_lib.model.bearer_token import OWN_NAMES
 from cdc_lib.read.lake import Lake
 from cdc_lib.serve.catalog import CutCatalog, Namespace, NotInCatalog, storage_settings
+from cdc_lib.serve.door import Door
 from cdc_lib.serve.hbase import HBASE_ROUTER
 from cdc_lib.serve.refusal import RequestRefused
 
@@ -47,30 +48,20 @@ def make_app(catalogs: Mapping[str, CutCatalog], token: str) -> FastAPI:
         catalogs: by source.
         token: what clients send as bearer token; empty if they need none.
     """
-    app = FastAPI(title="CDC cuts", openapi_url=None, dependencies=[Depends(authorized)])
+    app = FastAPI(title="CDC cuts", openapi_url=None)
     if not token:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*OWN_NAMES])
     app.state.catalogs = catalogs
     app.state.lakes = {
         source: Lake.open(one.config, store=one.store, catalog=one.catalog) for source, one in catalogs.items()
     }
-    app.state.token = token
     app.include_router(HBASE_ROUTER)
     app.include_router(ROUTER)
+    app.add_middleware(Door, token=token, refuse=_stopped)
     app.add_exception_handler(RequestRefused, _refused)
     app.add_exception_handler(NotInCatalog, _missing)
     app.add_exception_handler(CdcError, _failed)
     return app
-
-
-def authorized(request: Request) -> None:
-    """Refuse a request without the token.
-
-    Raises:
-        RequestRefused: it is missing or wrong.
-    """
-    if not is_authorized(request.headers.get("authorization", ""), request.app.state.token):
-        raise RequestRefused(401, "NotAuthorizedException", "the token is missing or wrong")
 
 
 def catalog_of(request: Request, prefix: str) -> CutCatalog:
@@ -145,6 +136,10 @@ def other(path: str, request: Request) -> Response:
 def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestRefused)
     return _error(error.status, error.kind, str(error))
+
+
+def _stopped(status: int, message: str) -> Response:
+    return _error(status, "NotAuthorizedException" if status == 401 else "BadRequestException", message)
 
 
 def _missing(_: Request, error: Exception) -> Response:

@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import uvicorn
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.jobs.secrets import SERVER_TOKEN
+from cdc_lib.serve.server import run
 from spark_jobs.job import spark_conf
 from spark_jobs.runtime.jars import jar_paths
 from spark_jobs.runtime.java_options import QUICK
@@ -50,14 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"Spark {spark.version} on {spark.sparkContext.master} runs jobs at http://{options.host}:{options.port}"
             )
             try:
-                uvicorn.run(
-                    make_app(jobs, token),
-                    host=options.host,
-                    port=options.port,
-                    log_level="warning",
-                    server_header=False,
-                    timeout_graceful_shutdown=1,
-                )
+                run(make_app(jobs, token), options.host, options.port)
             finally:
                 jobs.close()
     except CdcError as error:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.trustedhost import TrustedHostMiddleware
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from cdc_lib.jobs.request import JobRequest, JobStatus, ServerStatus
-from cdc_lib.model.bearer_token import OWN_NAMES, is_authorized
+from cdc_lib.model.bearer_token import OWN_NAMES
+from cdc_lib.serve.door import Door
 from spark_jobs.server.jobs import Jobs, ServedJob
 
 LOOK = 0.1
@@ -29,26 +31,26 @@ def make_app(jobs: Jobs, token: str) -> FastAPI:
         jobs: of the server.
         token: what clients send as bearer token; empty if they need none.
     """
-    app = FastAPI(title="Spark jobs", openapi_url=None, dependencies=[Depends(_authorized)])
+    app = FastAPI(title="Spark jobs", openapi_url=None, dependencies=[Depends(_json_only)])
     if not token:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*OWN_NAMES])
     app.state.jobs = jobs
-    app.state.token = token
     app.include_router(ROUTER)
+    app.add_middleware(Door, token=token, refuse=_answer)
     app.add_exception_handler(StarletteHTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     return app
 
 
-def _authorized(request: Request) -> None:
-    if not is_authorized(request.headers.get("authorization", ""), request.app.state.token):
-        raise HTTPException(401, "the token is missing or wrong")
+def _json_only(request: Request) -> None:
     # A page of another site in a browser of this machine can send a request, but not with this type.
     if request.method == "POST" and request.headers.get("content-type") != "application/json":
         raise HTTPException(415, "the body must be application/json")
 
 
 ROUTER = APIRouter()
+Offset = Annotated[int, Query(ge=0, lt=2**63)]
+Wait = Annotated[float, Query(ge=0, allow_inf_nan=False)]
 
 
 @ROUTER.get("/v1/status")
@@ -70,12 +72,12 @@ def submit(request: Request, asked: JobRequest) -> JobStatus:
 
 
 @ROUTER.get("/v1/jobs/{job_id}")
-async def job(request: Request, job_id: str, offset: int = 0, wait: float = 0) -> JobStatus:
+async def job(request: Request, job_id: str, offset: Offset = 0, wait: Wait = 0) -> JobStatus:
     """Return a job with its next lines; waits for a line or the end of the job."""
     found = _found(request, job_id)
     until = time.monotonic() + min(wait, LONGEST)
     while True:
-        answer = found.status(max(offset, 0))
+        answer = found.status(offset)
         if answer.lines or answer.has_ended or time.monotonic() >= until:
             return answer
         await asyncio.sleep(LOOK)
@@ -103,11 +105,15 @@ def _found(request: Request, job_id: str) -> ServedJob:
 
 def _refused(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, StarletteHTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code)
+    return _answer(error.status_code, error.detail)
+
+
+def _answer(status: int, text: str) -> JSONResponse:
+    return JSONResponse({"error": text}, status)
 
 
 def _invalid(_: Request, error: Exception) -> JSONResponse:
     """Name the fields that are wrong, without their values: these may be secrets."""
     assert isinstance(error, RequestValidationError)
     wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-    return JSONResponse({"error": wrong}, 422)
+    return _answer(422, wrong)
