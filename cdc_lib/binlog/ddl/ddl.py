@@ -35,7 +35,7 @@ _LOSSY_ALTERS = {
     *((verb, "TABLESPACE") for verb in ("DISCARD", "IMPORT")),
     ("CONVERT", "TABLE"),
 }
-_REMOVING = {"UNIQUE", "PRIMARY", "MODIFY", "CHANGE"}
+_REMOVING = {"UNIQUE", "PRIMARY", "MODIFY", "CHANGE", "CONVERT"}
 _BEFORE_INDEX = {"OR", "REPLACE", "ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"}
 _OF_OWN_DATABASE = {"CHARACTER", "COLLATE", "DEFAULT", "READ"}
 """Words after ALTER DATABASE without a name; none is a name without quotes."""

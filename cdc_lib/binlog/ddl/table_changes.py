@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from cdc_lib.binlog.ddl.effects import Naming, table_statements, taken_over
 from cdc_lib.binlog.ddl.history.added_defaults import added_defaults
 from cdc_lib.binlog.ddl.history.renames import renames
 from cdc_lib.binlog.ddl.history.retyped import respelled
-from cdc_lib.binlog.ddl.history.words import CannotFollow
+from cdc_lib.binlog.ddl.history.words import CannotFollow, words
 from cdc_lib.binlog.ddl.redact import concealed
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.binlog.framing.damaged_file import skip_event
@@ -19,9 +20,12 @@ from cdc_lib.config.shadows import bases
 from cdc_lib.errors import TableReplaced, UnknownEvent
 from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
 from cdc_lib.model.position import Position
-from cdc_lib.model.schema import BOOLEAN, TableSchema
+from cdc_lib.model.schema import BOOLEAN
+from cdc_lib.model.schema_version import Definition
 from cdc_lib.model.table_name import EVERY_TABLE, TableName
 
+_RETYPING = re.compile("MODIFY|CHANGE|CONVERT", re.IGNORECASE)
+"""Words of which a statement has one that gives columns another type or character set."""
 _SHOWN = 120
 """Characters of a statement that an error shows."""
 
@@ -38,13 +42,13 @@ class TableChanges:
         naming: how statements name tables.
         mariadb: whether the server is MariaDB.
         captured: whether a table is captured.
-        known: a table as it is before the statement; None if that is not known.
+        known: a table's definition before the statement; None if that is not known.
     """
 
     naming: Naming
     mariadb: bool
     captured: Callable[[str, str], bool]
-    known: Callable[[str, str], TableSchema | None] = _unknown
+    known: Callable[[str, str], Definition | None] = _unknown
 
     def of(
         self, means: Meaning, followed: Sequence[Name], statement: Statement, position: Position, context: ErrorContext
@@ -126,7 +130,7 @@ class TableChanges:
 
     def _respelled(self, statement: Statement, table: Name) -> str:
         """Return a column whose values a statement may have changed; empty for none."""
-        if "MODIFY" not in (text := statement.text.upper()) and "CHANGE" not in text:
+        if not _RETYPING.search(statement.text):
             return ""
         known = self.known(*table)
         as_text = self.naming.date_texts(TableName(*table))
@@ -163,6 +167,8 @@ class TableChanges:
         unclear = "columns have other names" if means.effect == "columns" else ""
         changed = "" if unclear or not shadowed else self._respelled(statement, _names(shadowed)[0])
         unclear = f"values of column {changed} may be others" if changed else unclear
+        if shadowed and not unclear:
+            unclear = _left_out(statement)
         if not unclear:
             try:
                 added = self._added(statement, _names(shadowed))
@@ -221,3 +227,12 @@ def _names(tables: Sequence[TableName]) -> list[Name]:
 def _replaced(message: str, tables: Sequence[Name] | dict[Name, Name], context: ErrorContext) -> TableReplaced:
     names = ", ".join(TableName(*table) for table in tables)
     return TableReplaced(message, hint="The table is read again automatically.", **context, table=names)
+
+
+def _left_out(statement: Statement) -> str:
+    """Return why a tool may leave rows out that it copies with INSERT IGNORE; empty if it does not."""
+    try:
+        has_key = not {"UNIQUE", "PRIMARY"}.isdisjoint(word.key for word in words(statement))
+    except CannotFollow as why:
+        return str(why)
+    return "rows with a key that another row has may be left out" if has_key else ""

@@ -17,7 +17,7 @@ from cdc_lib.binlog.rows.table_map import TableLayout, parse, refuse_unreadable,
 from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.errors import ConfigError, DecodeError, UnsupportedValue
 from cdc_lib.model.projection import Projection
-from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.schema_version import Definition
 from cdc_lib.model.table_name import EVERY_TABLE
 from cdc_lib.model.value_policy import ValuePolicy
 
@@ -134,13 +134,14 @@ class KnownTables:
         removed = [slot for name in new for slot in self._slots_by_name.get(name, ())]
         self.slots[np.isin(self.slots, removed) & (self.ids != -1)] = packets.UNWANTED
 
-    def last(self, database: str, table: str) -> TableSchema | None:
+    def last(self, database: str, table: str) -> Definition | None:
         """Return a table as its last rows in the window have it, or the history where there were none; None if neither knows it."""
-        slot = self._last.get((database, table))
-        if slot is not None:
-            return self.columns[slot].layout.schema
         history = self._facts.history
-        return history.known(database, table) if history is not None else None
+        known = history.known(database, table) if history is not None else None
+        slot = self._last.get((database, table))
+        if slot is None:
+            return known
+        return Definition(self.columns[slot].layout.schema, known.charset if known is not None else "")
 
     def renamed(self, table: str) -> None:
         """Take note that columns of a table have other names from here on."""

@@ -54,6 +54,13 @@ def test_an_unknown_value_needs_a_new_snapshot_of_the_table(text):
     assert of(text.replace(" t ", " _t_gho ")) == [("shadow_add_default", "db.t", [], True)]
 
 
+@pytest.mark.parametrize("clauses", ["ADD UNIQUE (x)", "ADD x INT UNIQUE", "DROP PRIMARY KEY, ADD PRIMARY KEY (x)"])
+def test_a_shadow_with_another_unique_key_may_lack_rows(clauses):
+    """Tools copy rows with INSERT IGNORE: of rows that the key takes for one, the first stays."""
+    assert of(f"ALTER TABLE _t_gho {clauses}") == [("shadow_add_default", "db.t", [], True)]
+    assert of("ALTER TABLE _t_gho ADD INDEX `unique` (x)") == []
+
+
 def test_a_value_is_not_kept_where_columns_are_not():
     """It might be one of those that are masked or left out."""
     with pytest.raises(TableReplaced, match="masked"):

@@ -16,6 +16,17 @@ LONGEST = {
 }  # fmt: skip
 """Most bytes of a character (information_schema.CHARACTER_SETS, MAXLEN)."""
 
+WHOLE = {"utf8mb4", "utf16", "utf16le", "utf32"}
+"""Character sets that have every character."""
+_WITHIN_PLANE_0 = LONGEST.keys() - WHOLE - {"gb18030"}
+
+
+def holds(charset: str, other: str) -> bool:
+    """Whether a character set certainly has all characters of another one; an unknown one has none."""
+    if charset in (other, *WHOLE) and charset:
+        return True
+    return charset in LONGEST and (other == "ascii" or (charset in ("utf8mb3", "ucs2") and other in _WITHIN_PLANE_0))
+
 
 def longest(charset: str) -> int:
     """Return the most bytes that a character takes.

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cdc_lib.binlog.ddl.history.charsets import longest
+from cdc_lib.binlog.ddl.history.charsets import WHOLE, accept_charset, holds, longest
 from cdc_lib.binlog.ddl.history.column import ColumnReader
 from cdc_lib.binlog.ddl.history.types import Spelled, spelled
 from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, words
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.column_types import INTEGERS
-from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.model.schema import Column, SourceType
+from cdc_lib.model.schema_version import Definition
 
 _STRICT = 3 << 21
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES: without them servers cut values to fit, and continue."""
@@ -26,31 +27,51 @@ _SUSPECTS = re.compile(
 """Words of the types that are looked at, for statements of which not every word is known here."""
 
 
-def respelled(statement: Statement, known: TableSchema | None, *, mariadb: bool, as_text: bool) -> str:
+def respelled(statement: Statement, known: Definition | None, *, mariadb: bool, as_text: bool) -> str:
     """Return the first column whose values may be others after the statement; empty where all stay as they are.
 
     Only such are meant as the lake cannot see by its own column's type.
 
     Args:
         statement: an ALTER TABLE.
-        known: the table before the statement; None if that is not known.
+        known: the table's definition before the statement; None if that is not known.
         mariadb: whether the server is MariaDB.
         as_text: whether the lake keeps dates as text.
     """
-    before = {column.name.lower(): column for column in known.columns} if known is not None else {}
+    before = {column.name.lower(): column for column in known.schema.columns} if known is not None else {}
     strict = bool(statement.sql_mode & _STRICT)
     name = "?"
     try:
+        charset = _converted(statement)
+        if charset is not None and not strict and (spoiled := _spoiled(known, charset)):
+            return spoiled
         for name, clause in _changed(statement):
             kind = spelled(clause, mariadb=mariadb, sql_mode=statement.sql_mode)
-            column = ColumnReader(kind, "")
+            column = ColumnReader(kind, charset or (known.charset if known is not None else ""))
             while clause.more:
                 column.take(clause)
             if _differs(before.get(name.lower()), kind, column, strict=strict, as_text=as_text):
                 return name
     except CannotFollow:
-        return name if _SUSPECTS.search(statement.text) else ""
+        return name if not strict or _SUSPECTS.search(statement.text) else ""
     return ""
+
+
+def _converted(statement: Statement) -> str | None:
+    """Return the character set to which all texts of a table are converted; empty if it is not named, None without such a clause."""
+    for clause in clauses(WordReader(words(statement))):
+        if clause.accept("CONVERT", "TO"):
+            charset = accept_charset(clause, "")
+            return accept_charset(clause, charset or "") or charset or ""
+    return None
+
+
+def _spoiled(known: Definition | None, charset: str) -> str:
+    """Return the first column that may have characters that a character set lacks; they become question marks."""
+    if known is None:
+        return "" if charset in WHOLE else "?"
+    texts = (one for one in known.schema.columns if one.type.charset not in ("", "binary"))
+    return next((one.name for one in texts if not holds(charset, one.type.charset)), "")
 
 
 def _changed(statement: Statement) -> Iterator[tuple[str, WordReader]]:
@@ -74,7 +95,7 @@ def _differs(before: Column | None, kind: Spelled, column: ColumnReader, *, stri
         shown = kind.name in ("time", "decimal", "float") or _is_padded(kind)
         return shown or (kind.name in ("datetime", "timestamp") and (as_text or kind.scale < _FRACTION))
     old = before.type
-    if not strict and (_is_cut(old, kind) or (before.nullable and column.not_null)):
+    if not strict and (_is_cut(old, kind, column.charset) or (before.nullable and column.not_null)):
         return True
     if kind.name == "time":
         return old.kind == "time" and old.scale != kind.scale
@@ -94,7 +115,7 @@ def _is_padded(kind: Spelled) -> bool:
     return kind.name == "char" and kind.charset == "binary"
 
 
-def _is_cut(old: SourceType, kind: Spelled) -> bool:
+def _is_cut(old: SourceType, kind: Spelled, charset: str) -> bool:
     """Whether values of the former type may not fit."""
     if old.kind == "int":
         return kind.name not in INTEGERS or INTEGERS[kind.name] < old.width or kind.unsigned != old.unsigned
@@ -102,6 +123,8 @@ def _is_cut(old: SourceType, kind: Spelled) -> bool:
         return kind.name != "decimal" or kind.length - kind.scale < old.precision - old.scale
     if old.kind in ("enum", "set"):
         return kind.name != old.kind or not {*old.members} <= {*kind.members}
+    if old.kind == "string" and kind.charset != "binary" and not holds(kind.charset or charset, old.charset):
+        return True
     if old.kind in ("string", "bytes"):
         return not kind.text and kind.length * longest(old.charset) < old.width
     return False

@@ -117,10 +117,10 @@ class WindowHistory:
             )
         return state.schema
 
-    def known(self, database: str, table: str) -> TableSchema | None:
-        """Return the columns that are in force now; None if the statements and the store do not say, or there is no such table."""
+    def known(self, database: str, table: str) -> Definition | None:
+        """Return the definition that is in force now; None if the statements and the store do not say, or there is no such table."""
         state = self._after((database, table), len(self._statements()))
-        return state.schema if isinstance(state, Definition) else None
+        return state if isinstance(state, Definition) else None
 
     def entities(self) -> Iterable[Entity]:
         """Return the tables and databases that the window's own statements define, each once."""

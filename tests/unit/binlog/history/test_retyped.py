@@ -7,6 +7,7 @@ import pytest
 from cdc_lib.binlog.ddl.history.retyped import respelled
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.model.schema_version import Definition
 
 STRICT = 1 << 21
 TYPES = {
@@ -22,7 +23,7 @@ TYPES = {
     "e": SourceType("enum", members=("x", "y")),
     "v": SourceType("string", width=80, charset="utf8mb4"),
 }
-TABLE = TableSchema("db", "t", tuple(Column(name, kind) for name, kind in TYPES.items()))
+TABLE = Definition(TableSchema("db", "t", tuple(Column(name, kind) for name, kind in TYPES.items())), "utf8mb4")
 
 
 def found(clauses, known=TABLE, sql_mode=STRICT, *, as_text=False):
@@ -59,12 +60,31 @@ def test_what_is_rounded_padded_or_shown_otherwise_is_named(clauses, column):
 @pytest.mark.parametrize(
     "clauses",
     ["MODIFY i SMALLINT", "MODIFY i INT UNSIGNED", "MODIFY v VARCHAR(5)", "MODIFY e ENUM('x')", "MODIFY d DECIMAL(9,2)",
-     "MODIFY i INT NOT NULL"],
+     "MODIFY i INT NOT NULL", "MODIFY v VARCHAR(20) CHARACTER SET latin1", "CHANGE v w TEXT COLLATE cp1250_general_ci",
+     "CONVERT TO CHARACTER SET cp1250", "CONVERT TO CHARACTER SET utf8mb3, MODIFY i BIGINT"],
 )  # fmt: skip
 def test_without_strict_mode_what_does_not_fit_is_cut(clauses):
     """And NULL becomes a value."""
     assert found(clauses) == ""
     assert found(clauses, sql_mode=0) != ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        ("latin1", "utf8mb3", True), ("latin1", "latin2", False), ("ascii", "cp1250", True), ("gb18030", "utf8mb3", False),
+        ("gb18030", "utf8mb4", True), ("utf8mb3", "ucs2", True), ("utf8mb4", "utf8mb3", False), ("cp932", "sjis", False),
+    ],
+)  # fmt: skip
+def test_without_strict_mode_a_character_set_that_lacks_characters_spoils_texts(old, new, kept):
+    """Each of them becomes a question mark, by MODIFY and by CONVERT, and by the table's default where MODIFY names none."""
+    table = Definition(TableSchema("db", "t", (Column("v", SourceType("string", width=80, charset=old)),)), new)
+    for clauses in (f"MODIFY v VARCHAR(80) CHARSET {new}", f"CONVERT TO CHARACTER SET {new}", "MODIFY v VARCHAR(80)"):
+        assert (found(clauses, table, sql_mode=0) == "") is kept
+
+
+def test_without_strict_mode_a_conversion_of_texts_that_are_not_known_spoils_them_unless_it_holds_all():
+    assert [found(f"CONVERT TO CHARSET {one}", None, sql_mode=0) for one in ("utf8mb4", "utf8mb3")] == ["", "?"]
 
 
 def test_without_strict_mode_a_former_type_that_is_not_known_may_be_cut():
