@@ -5,12 +5,23 @@ The server (``spark_jobs/server``) and its client (:mod:`cdc_lib.jobs.client`) s
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from cdc_lib.config.source import SOURCE_NAME
 
 JobName = Literal["merge", "verify", "maintain", "backfill", "probe"]
 """The jobs that a server runs: modules of ``spark_jobs``."""
+
+OPTIONS: dict[JobName, frozenset[str]] = {
+    "merge": frozenset(),
+    "verify": frozenset({"--wait", "--statement-delay", "--repair"}),
+    "maintain": frozenset({"--table"}),
+    "backfill": frozenset({"--since", "--until", "--into", "--copy-suffix", "--batches"}),
+    "probe": frozenset(),
+}
+"""The options that a request may give to a job, beside ``--spark-conf``: others name files of the server's machine."""
 
 State = Literal["waiting", "running", "ended", "cancelled"]
 
@@ -33,14 +44,23 @@ class JobRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    key: str = Field(min_length=1)
+    key: str = Field(min_length=1, max_length=1000)
     job: JobName
-    source: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")
+    source: str = Field(pattern=SOURCE_NAME)
     config: dict[str, Any]
     arguments: tuple[str, ...] = ()
     secrets: dict[str, str] = Field(default_factory=dict, repr=False)
     report: bool = False
     by: str = ""
+
+    @model_validator(mode="after")
+    def _known_options(self) -> Self:
+        options = self.arguments[: self.arguments.index("--")] if "--" in self.arguments else self.arguments
+        allowed = OPTIONS[self.job] | {"--spark-conf"}
+        for option in options:
+            if option.startswith("-") and option.partition("=")[0] not in allowed:
+                raise ValueError(f"the job {self.job} takes only {', '.join(sorted(allowed))} from a request")
+        return self
 
     def is_same_work(self, other: JobRequest) -> bool:
         """Whether another request asks for the same, whoever asks."""

@@ -107,7 +107,7 @@ class ServedJob:
         """Write the values of its source, and return what its process gets."""
         self.config.write_text(json.dumps(self.request.config))
         arguments = ["--values", str(self.config), "--error", str(self.folder / "error.json")]
-        arguments += ["--by", self.request.by] if self.request.by else []
+        arguments += [f"--by={self.request.by}"] if self.request.by else []
         arguments += ["--report", str(self.folder / "report.json")] if self.request.report else []
         variables = {**self.request.secrets, **gateway.variables, TAG: self.id}
         if self.own_file_systems:

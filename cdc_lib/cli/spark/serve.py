@@ -60,4 +60,5 @@ def serve(
     command += ["--driver-memory", driver_memory, "--slots", str(slots)]
     command += ["--ca", str(ca)] if ca is not None else []
     command += [f"--conf={setting}" for setting in conf or ()]
-    os.execve(command[0], command, {**os.environ, SERVER_TOKEN: token})  # noqa: S606 - signals reach the server itself
+    others = {name: value for name, value in os.environ.items() if name != token_env}  # of Java and the jobs
+    os.execve(command[0], command, {**others, SERVER_TOKEN: token})  # noqa: S606 - signals reach the server itself

@@ -244,6 +244,16 @@ def test_a_request_without_the_token_is_refused(spark_server: RunningSparkServer
     assert "merge.spark_server.token_env" in caught.value.hint
 
 
+def test_neither_java_nor_jobs_get_the_token(spark_server: RunningSparkServer) -> None:
+    """Not by the variable of ``--token-env`` either."""
+    assert spark_server.process is not None
+    threads = Path(f"/proc/{spark_server.process.pid}/task").glob("*/children")
+    children = [child for thread in threads for child in thread.read_text().split()]
+    assert len(children) > 1  # Java, and the process that jobs are forked from
+    for child in children:
+        assert b"t0ken" not in Path(f"/proc/{child}/environ").read_bytes()
+
+
 def test_doctor_asks_the_server_instead_of_looking_for_java(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that sends jobs to a server needs no Java; a wrong token is one finding."""
     monkeypatch.setenv("JAVA_HOME", "/nowhere")

@@ -53,6 +53,51 @@ def client(folder: Path, token: str = "", host: str = "127.0.0.1") -> TestClient
     return TestClient(make_app(jobs, token), base_url=f"http://{host}:8998")
 
 
+@pytest.mark.parametrize(
+    ("job", "arguments"),
+    [
+        ("merge", ["--config", "/etc/passwd"]),
+        ("merge", ["--conf=/etc/passwd"]),  # the job's parser takes abbreviations
+        ("merge", ["--err=/home/cdc/.bashrc"]),
+        ("merge", ["--spark-conf", "--error=/home/cdc/.bashrc"]),
+        ("verify", ["--report=/home/cdc/.bashrc"]),
+        ("verify", ["--values=/etc/passwd", "--", "a.b"]),
+        ("backfill", ["--source-dir=/etc"]),
+        ("maintain", ["--by=somebody"]),
+        ("probe", ["--spark-master=spark://elsewhere:7077"]),
+        ("probe", ["-h"]),
+    ],
+)
+def test_a_request_names_no_file_of_the_servers_machine(tmp_path: Path, job: str, arguments: list[str]) -> None:
+    body = {**request().model_dump(mode="json"), "job": job, "arguments": arguments}
+    answer = client(tmp_path).post("/v1/jobs", json=body)
+    assert (answer.status_code, f"the job {job} takes only" in answer.text) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("job", "arguments"),
+    [
+        ("verify", ["--repair", "--wait=5s", "--statement-delay=1ms", "--", "--a.b"]),
+        (
+            "backfill",
+            ["--since", "2026-11-20T00:00:00Z", "--until", "x", "--into", "copy", "--copy-suffix", "_1", "--", "a.*"],
+        ),
+        ("backfill", ["--batches", "file:///again"]),
+        ("maintain", ["--table=a.b"]),
+        ("merge", ["--spark-conf=spark.x=1"]),
+    ],
+)
+def test_a_request_has_the_options_of_its_job(job: str, arguments: list[str]) -> None:
+    assert request(job=job, arguments=arguments).arguments == tuple(arguments)
+
+
+@pytest.mark.parametrize("changed", [{"source": "s" * 300}, {"source": "../x"}, {"source": "a\n"}, {"key": "k" * 1001}])
+def test_a_name_that_no_source_has_is_refused(tmp_path: Path, changed: dict[str, str]) -> None:
+    """It would be that of a file."""
+    answer = client(tmp_path).post("/v1/jobs", json={**request().model_dump(mode="json"), **changed})
+    assert answer.status_code == 422
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=9))
 @example("shop.\U0001f600 and \U00020000")
 def test_a_job_reads_the_text_that_was_sent(text: str) -> None:
