@@ -206,10 +206,8 @@ def source_row_text(cells: Sequence[Cell]) -> str:
 
 
 def lake_row_text(cells: Sequence[Cell]) -> str:
-    """Return the same in Spark SQL."""
-    parts = [
-        f"coalesce({cell.lake}, '{NULL}')" if cell.nullable and not cell.lake_length else cell.lake for cell in cells
-    ]
+    """Return the same in Spark SQL; a lake column may be null that the source's cannot be."""
+    parts = [cell.lake if cell.lake_length else f"coalesce({cell.lake}, '{NULL}')" for cell in cells]
     parts += [f"coalesce({cell.lake_length}, '{NULL}')" for cell in cells if cell.lake_length]
     return f"concat_ws('#', {', '.join(parts)})"
 

@@ -209,6 +209,24 @@ def test_two_keys_of_the_source_that_are_one_row_of_the_lake_are_found(source, s
     assert (repaired.clean, repaired.missing, repaired.repaired) == (False, 1, 0)
 
 
+@pytest.mark.parametrize("spark", [False, True], ids=["arrow", "spark"])
+def test_a_key_that_is_null_in_the_lake_is_not_the_empty_text(any_server, database, tmp_path, lake, spark):
+    """Only mirror and soft_delete tables require their keys."""
+    source = Compared(any_server, database, tmp_path, lake, modes=[{"tables": f"{database}.*", "mode": "scd2"}])
+    source.execute("CREATE TABLE alone (k ENUM('a', '') PRIMARY KEY)")
+    source.execute("CREATE TABLE beside (k ENUM('a', '') PRIMARY KEY, v INT)")
+    source.execute("INSERT INTO alone VALUES (''), ('a')")
+    source.execute("INSERT INTO beside VALUES ('', 1), ('a', 1)")
+    source.round()
+    for table in ("alone", "beside"):
+        source.unlogged("SET sql_mode = ''", f"UPDATE {table} SET k = 0 WHERE k = 'a'")
+        source.lake.spark.sql(f"UPDATE lake.{database}.{table} SET k = NULL WHERE k = 'a'")
+        found = source.table(table, spark=spark)
+        assert ("copies", "", 2, 1) in [
+            (row.kind, row.key["k"], row.source_copies, row.lake_copies) for row in found.rows
+        ]
+
+
 def test_rows_of_a_table_that_was_made_again_without_the_binlog_are_found(source):
     """Nothing at a server tells such a table from one that an unlogged ALTER rebuilt."""
     made = "CREATE TABLE t (id INT PRIMARY KEY, v INT)"
