@@ -27,6 +27,8 @@ def fault_of(predicate: str, columns: Collection[str], dialect: str = "spark") -
         parsed = sqlglot.parse(f"SELECT 1 WHERE {predicate}", dialect=dialect)
     except SqlglotError as error:
         return f"it is not one predicate of {_NAMES[dialect]}: {_reason(error)}"
+    except RecursionError:
+        return f"it is not one predicate of {_NAMES[dialect]}: its brackets are nested too deeply"
     query = parsed[0] if len(parsed) == 1 else None
     if not isinstance(query, exp.Select) or set(_parts(query)) != {"expressions", "where"}:
         return "it is more than one predicate"

@@ -94,6 +94,10 @@ def _parsed(sql: str) -> exp.Query:
         statements = sqlglot.parse(sql, dialect=_DIALECT)
     except SqlglotError as error:
         raise ConfigError(f"the query cannot be parsed: {_first_line(error)}", hint="It is in DuckDB's SQL.") from error
+    except RecursionError as error:
+        raise ConfigError(
+            "the query cannot be parsed: its brackets are nested too deeply", hint="Take out some of them."
+        ) from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise ConfigError("the text is not one query", hint="Write one SELECT without a semicolon and more after it.")
     return statements[0]

@@ -11,6 +11,9 @@ from cdc_lib.errors import ConfigError
 MOST_ROWS = 100_000
 """Rows of a scan at most: an answer is made in memory."""
 
+_DIGITS = 19
+"""Numbers with fewer digits fit into the 64 bits that libraries take."""
+
 _SCAN_OPTIONS = ("startrow", "endrow", "column", "limit", "reversed", "cut")
 
 
@@ -112,12 +115,16 @@ def too_many_rows() -> ConfigError:
 def _times(text: str) -> tuple[int, int]:
     """Return a range of times: one time is the end of a range from the beginning."""
     first, _, second = text.partition(",")
-    if not first.isdecimal() or (second and not second.isdecimal()):
+    if not _is_number(first) or (second and not _is_number(second)):
         raise ConfigError(f"{text!r} is not a timestamp", hint="Milliseconds since 1970: one, or two with a comma.")
     return (int(first), int(second)) if second else (0, int(first))
 
 
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) < _DIGITS
+
+
 def _count(name: str, text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    if not _is_number(text) or int(text) < 1:
         raise ConfigError(f"{name} is a number from 1 on, and not {text!r}", hint="For example 10.")
     return int(text)

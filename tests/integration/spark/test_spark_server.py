@@ -244,8 +244,9 @@ def test_a_request_without_the_token_is_refused(spark_server: RunningSparkServer
     assert "merge.spark_server.token_env" in caught.value.hint
 
 
-def test_neither_java_nor_jobs_get_the_token(spark_server: RunningSparkServer) -> None:
+def test_neither_java_nor_jobs_get_the_token(source: Source, spark_server: RunningSparkServer) -> None:
     """Not by the variable of ``--token-env`` either."""
+    source.cdc("run shop")
     assert spark_server.process is not None
     threads = Path(f"/proc/{spark_server.process.pid}/task").glob("*/children")
     children = [child for thread in threads for child in thread.read_text().split()]

@@ -17,6 +17,7 @@ COLUMNS = ["a", "b", "status", "list", "s", "when_made"]
         ("a =", "not one predicate of Spark SQL: an operand is missing"),
         ("a = 1 and and b", "an operand is missing"),
         ("a = 1 group by b", "more than one predicate"),
+        (f"{'(' * 3000}a = 1{')' * 3000}", "its brackets are nested too deeply"),
         ("a = 1; drop table x", "more than one predicate"),
         ("a = 1 union select 2", "more than one predicate"),
         ("a in (select b from t)", "asks another table"),

@@ -75,6 +75,7 @@ def test_only_columns_that_a_plain_query_names_are_read(ask, reader, monkeypatch
         ("SELECT nothing FROM shop.orders", "the query was refused: .*nothing"),
         ("SELECT", "the query was refused|cannot be parsed"),
         ("SELECT (", "cannot be parsed"),
+        (f"SELECT {'(' * 3000}1{')' * 3000}", "cannot be parsed: its brackets are nested too deeply"),
         ("", "is not one query"),
         ("SELECT 1; SELECT 2", "is not one query"),
         ("DROP TABLE shop.orders", "is not one query"),
