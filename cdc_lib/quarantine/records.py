@@ -86,7 +86,9 @@ def quarantine(
     if stopped:
         epoch, start = min((epoch, start), reached)
     continued = None
-    if waiting is not None and waiting.needs(start if stopped else faulty.start):
+    # A merge that fails may fail with the snapshot, although it needs no window: it names no start.
+    needed = start if stopped and faulty.start is not None else faulty.start
+    if waiting is not None and waiting.needs(needed):
         cursor = cancel_task(cursor, waiting.task)
         if last is not None and last.released_position is not None and last.snapshot_id == waiting.task.snapshot_id:
             continued = last

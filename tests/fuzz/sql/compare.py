@@ -230,7 +230,13 @@ def _text(value: Any, kind: pa.DataType, source_type: str) -> str:
         return repr(float(np.float32(value)))
     if pa.types.is_floating(kind):
         return repr(float(value))
-    return f"{value:f}" if pa.types.is_decimal(kind) else str(value)
+    return _number(value) if pa.types.is_decimal(kind) else str(value)
+
+
+def _number(value: Decimal) -> str:
+    """Return the text of a number; the lake's column may have more digits than the source's has now."""
+    text = f"{value:f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text).removesuffix("-0") or "0"
 
 
 def _expected(column: _Column, kind: pa.DataType, text: str | bytes | None) -> str | None:
@@ -243,7 +249,7 @@ def _expected(column: _Column, kind: pa.DataType, text: str | bytes | None) -> s
     if pa.types.is_integer(kind):
         return str(int(text))  # without the zeros before it of ZEROFILL and YEAR
     if pa.types.is_decimal(kind):
-        return f"{Decimal(text):f}"
+        return _number(Decimal(text))
     if column.type in ("float", "double"):
         return repr(float(np.float32(float(text)) if column.type == "float" else float(text)))
     return text

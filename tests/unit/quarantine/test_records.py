@@ -63,3 +63,12 @@ def test_a_continued_record_begins_at_the_end_of_the_previous_one(cursor):
     found, record = faulty(replace(before, epoch=2), lake=(1, at(1, 300)))
     assert (record.epoch, record.start, record.as_of) == (1, at(3, 4), at(1, 700))
     assert all(one.cancelled for one in found.snapshots)
+
+
+def test_a_merge_that_fails_with_a_complete_snapshot_cancels_it(cursor):
+    """Its last chunk is where the lake is, so no window is lost without it: but each plan would bring it again."""
+    waiting = {TABLE: Unmerged(TASK, at(1, 300))}
+    failed = FaultyTable(TABLE, FAULT, None, None)
+    found = quarantine(cursor, failed, waiting, (1, at(1, 300)), at=NOW, by="merge", stopped=True)
+    assert [one.cancelled for one in found.snapshots] == [True]
+    assert (found.quarantine[-1].start, found.quarantine[-1].as_of) == (at(1, 300), at(1, 300))
