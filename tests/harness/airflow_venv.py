@@ -1,4 +1,7 @@
-"""Environments with other versions of Airflow than that of the tests, made once on this machine."""
+"""Environments with other versions of Airflow than that of the tests, made once on this machine.
+
+``python -m tests.harness.airflow_venv 3.1.8`` prints the Python of one in which the tests can run.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import hashlib
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version as installed
 from pathlib import Path
 
 from spark_jobs.runtime.jars import cache_dir, one_at_a_time
@@ -16,13 +20,26 @@ REFUSED = {"2.11.0": "2025-06-15", "3.0.6": "2025-09-10"}
 """Versions that are too old, each with a day on which its packages were what one got."""
 
 
-def airflow_venv(version: str) -> Path:
+TOOLS = ("hatchling", "hypothesis", "playwright", "pyspark", "pytest", "pytest-timeout")
+"""What tests need beside the project: in the versions that are installed here."""
+
+
+def airflow_venv(version: str, *, for_tests: bool = False) -> Path:
     """Return the Python of an environment with a version of Airflow and what this project needs, but not the project itself.
 
     Args:
         version: one that has its image's pins in :data:`IMAGES`, or one of :data:`REFUSED`.
+        for_tests: whether tests run in it: with the project as an editable install, and what they need.
     """
     arguments = ["apache-airflow[statsd]==" + version]
+    if for_tests:
+        arguments += [
+            "apache-airflow-providers-openlineage",
+            "httpx",
+            "psutil",
+            "uv",
+            *(f"{one}=={installed(one)}" for one in TOOLS),
+        ]
     if version in REFUSED:
         arguments += ["pydantic", "--exclude-newer", REFUSED[version]]  # what reading a source file needs
         made_of = " ".join(arguments)
@@ -30,13 +47,28 @@ def airflow_venv(version: str) -> Path:
         pins = IMAGES / f"{version}.txt"
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         arguments += ["--constraint", str(pins), *project["dependencies"], *project["optional-dependencies"]["read"]]
+        if for_tests:
+            arguments += [
+                one for extra in ("azure", "gcs", "tunnel") for one in project["optional-dependencies"][extra]
+            ]
         made_of = " ".join(arguments) + pins.read_text()
-    digest = hashlib.sha256(f"{sys.version_info[:2]} {made_of}".encode()).hexdigest()[:12]
+    digest = hashlib.sha256(f"{sys.version_info[:2]} {made_of} {ROOT if for_tests else ''}".encode()).hexdigest()[:12]
     folder = cache_dir() / f"airflow-{version}-{digest}"
     with one_at_a_time(cache_dir() / ".airflow-venv.lock"):
         if not (folder / "made").is_file():
             _uv("venv", "--clear", "--python", sys.executable, str(folder))
             _uv("pip", "install", "--python", str(folder / "bin" / "python"), *arguments)
+            if for_tests:
+                _uv(
+                    "pip",
+                    "install",
+                    "--python",
+                    str(folder / "bin" / "python"),
+                    "--no-deps",
+                    "--no-build-isolation",
+                    "--editable",
+                    str(ROOT),
+                )
             (folder / "made").touch()
     return folder / "bin" / "python"
 
@@ -46,3 +78,7 @@ def _uv(*arguments: str) -> None:
     done = subprocess.run(command, cwd=cache_dir(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command[:4])} failed\n{done.stderr[-4000:]}")
+
+
+if __name__ == "__main__":
+    print(airflow_venv(sys.argv[1], for_tests=True))

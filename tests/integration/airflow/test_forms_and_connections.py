@@ -15,7 +15,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.open import open_store
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import AirflowSource
-from tests.harness.airflow_versions import WAITS
+from tests.harness.airflow_versions import WAITS, of_3_3
 from tests.harness.schema_questions import keep_question
 from tests.harness.servers import MySqlServer
 
@@ -109,6 +109,7 @@ def test_the_test_button_says_what_is_found_line_by_line(station: AirflowStandal
     assert log_in["password"] not in json.dumps([found, wrong])
 
 
+@of_3_3
 def test_a_worker_says_what_is_found_too(station: AirflowStandalone, log_in: dict[str, Any]):
     """Where the workers reach the server and the API server does not; Airflow does not keep the password in its answer."""
     queued = station.request("POST", "/api/v2/connections/enqueue-test", log_in)

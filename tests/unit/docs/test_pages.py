@@ -20,7 +20,7 @@ from tests.harness.pages import ROOT, blocks, commands, imports, pages, problem_
 PAGES = {str(path.relative_to(ROOT)): path.read_text() for path in pages()}
 COMMANDS = sorted({(page, command) for page, text in PAGES.items() for command in commands(text)})
 FILES = [(page, block) for page, text in PAGES.items() for block in blocks(text, "yaml")]
-OF_AIRFLOW_2 = "docs/guides/airflow-2.md"  # tests/integration/supply_chain/test_airflow_versions.py runs it
+OF_AIRFLOW_2 = "docs/guides/airflow-2.md"  # tests/integration/airflow/test_airflow_2.py runs it
 CODE = [(page, block) for page, text in PAGES.items() if page != OF_AIRFLOW_2 for block in blocks(text, "python")]
 
 
