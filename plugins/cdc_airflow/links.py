@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from airflow.sdk import BaseOperatorLink
 
-from cdc_airflow.airflow_versions import conf
+from cdc_airflow.airflow_versions import IS_3_2, conf
 
 if TYPE_CHECKING:
     from cdc_airflow.airflow_versions import TaskInstanceKey
 
-HAS_PAGE = importlib.util.find_spec("cdc_airflow.page") is not None
-"""Whether this installation has the page that the links lead to."""
+HAS_PAGE = IS_3_2 and importlib.util.find_spec("cdc_airflow.page") is not None
+"""Whether this installation has the page that the links lead to; Airflow 3.1 shows none."""
 
 
 class SourcePageLink(BaseOperatorLink):

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -33,6 +34,8 @@ sys.argv = ["airflow", "standalone"]
 main()
 """
 
+GROUPS = find_spec("airflow.sdk.configuration") is not None
+"""Whether the log of a task has groups, as from Airflow 3.2 on."""
 LOG_SECONDS = 15
 """Longest wait for the end of a task's log. The log of a task that was killed has none."""
 LOCKED = 60
@@ -360,13 +363,17 @@ class AirflowStandalone:
     def task_log(self, dag: str, run_id: str, task_id: str, attempt: int = 1, map_index: int = -1) -> str:
         """Return the log of one attempt as text. A task may have ended before its log is written: its end is waited for a moment."""
         deadline = time.monotonic() + LOG_SECONDS
+        before: list[str] = []
         while True:
             lines = self.log_lines(dag, run_id, task_id, attempt, map_index)
             begun, ended = lines.count("::group::Pre Execute"), lines.count("::group::Post Execute")
             is_whole = 0 < begun <= ended and lines[-1] == "::endgroup::"
+            # Before Airflow 3.2 a log does not say where it ends: two equal looks have to do.
+            is_whole = is_whole or (bool(lines) and not GROUPS and lines == before)
             if is_whole or time.monotonic() > deadline:
                 return "\n".join(lines)
-            time.sleep(0.2)
+            before = lines
+            time.sleep(0.2 if GROUPS else 1)
 
 
 def _text(line: str | Json) -> str:
