@@ -25,7 +25,17 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
-VariableName = Annotated[str, StringConstraints(pattern=re.compile(_VARIABLE))]
+AIRFLOWS = ("AIRFLOW__", "AIRFLOW_CONN_")
+"""How variables begin that hold Airflow's own keys and passwords: who writes a source file need not be who runs Airflow."""
+
+
+def _not_airflows(name: str) -> str:
+    if name.startswith(AIRFLOWS):
+        raise ValueError(f"{name} is Airflow's own: a source file takes no variable AIRFLOW__… or AIRFLOW_CONN_…")
+    return name
+
+
+VariableName = Annotated[str, StringConstraints(pattern=re.compile(_VARIABLE)), AfterValidator(_not_airflows)]
 """Name of an environment variable; the secret itself is never in a file."""
 
 Text = Annotated[str, BeforeValidator(_as_text)]

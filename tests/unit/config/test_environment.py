@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib.config import load_source
 from cdc_lib.config.environment import fill_in
+from cdc_lib.errors import ConfigError
 
 
 def filled(value, **environ):
@@ -51,6 +53,19 @@ def test_every_unset_variable_is_reported_with_its_key():
     assert fill_in(value, {}, problems) == value
     assert set(problems) == {("store", "url"), ("tables", 0)}
     assert "URL is not set" in problems["store", "url"]
+
+
+@pytest.mark.parametrize("name", ["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "AIRFLOW_CONN_BANK"])
+def test_a_source_file_reads_no_secret_of_airflow(tmp_path, name):
+    """Neither inside a text, where an error would print it, nor as a password; a default does not help."""
+    for text in (f"${{{name}}}", f"${{{name}:-x}}"):
+        problems = {}
+        assert fill_in({"k": text}, {name: "s3cret"}, problems) == {"k": text}
+        assert "is Airflow's own" in problems["k",]
+    file = tmp_path / "shop.yaml"
+    file.write_text(f"server: {{host: h, user: u, password_env: {name}}}\ntables: ['a.*']\n")
+    with pytest.raises(ConfigError, match=f"{name} is Airflow's own"):
+        load_source(file, {name: "s3cret"})
 
 
 @pytest.mark.parametrize("text", ["${", "${A", "${A B}", "${1A}", "${A:+x}"])
