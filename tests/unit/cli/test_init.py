@@ -68,6 +68,12 @@ def test_what_no_option_gives_is_asked_for_and_an_empty_answer_is_the_default(in
     assert yaml.safe_load((folder / DEFAULTS_FILE).read_text()) == defaults
 
 
+def test_an_authority_is_written_and_the_servers_certificate_is_checked(init, folder):
+    assert init(*SHOP, "--ca", "/etc/cdc/db-ca.pem", "--yes").exit_code == 0
+    tls = load_source(folder / "shop.yaml").server.tls
+    assert (str(tls.ca), tls.verify) == ("/etc/cdc/db-ca.pem", True)
+
+
 def test_a_connection_of_airflow_gives_the_password(init, folder):
     """Then no variable is named, and the next step is in Airflow."""
     result = init(*SHOP, "--connection", "shop_db", "--yes")
