@@ -175,7 +175,7 @@ class Pipeline:
                 lake = self.cursors.load(self.config.source, LAKE)
                 found = self._quarantine.after_failover(found, lake, at=_now(), by=by)
             cursor = self.cursors.swap(cursor, found)
-        known = dict.fromkeys(cursor.versions)
+        known = dict.fromkeys(cursor.versions, False)
         histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets, known)
         unseen, unfinished = definitions.compared(histories, cursor)
         planned = self._with_snapshots_again(self._with_unseen(cursor.with_versions(known), unseen, by), by)

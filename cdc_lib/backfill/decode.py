@@ -54,7 +54,7 @@ class ArchiveDecoder:
         versions = LayeredStore(self.target, self.live) if self.target is not self.live else self.live
         histories = ArchivedHistories(
             config, self.credentials, versions, window.epoch, archived_facts(known), known.charsets,
-            dict.fromkeys(cursor.versions),
+            dict.fromkeys(cursor.versions, False),
         )  # fmt: skip
         batches = WindowBatches(config, self.target, shape_of(config, self.credentials), origin)
         excluded = Exclusions(cursor.skipped_tables(window), cursor.replaced(window))

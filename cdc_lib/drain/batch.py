@@ -99,13 +99,12 @@ class WindowBatches:
         decoded in portions, so the number of rows before the fault would be random.
         """
         excluded: dict[TableName, Fault | None] = dict.fromkeys(leaving.skipped)
-        known = frozenset(histories.known)
         rolled_back = RolledBackRows()
         while True:
             reading = _WindowReading(self.config, window, leaving.replaced, excluded, rolled_back, before)
             try:
                 manifest = self._read_and_write(reading, histories, undrained, file_times)
-                return replace(manifest, versions=tuple(key for key in histories.known if key not in known))
+                return replace(manifest, versions=tuple(sorted(key for key, own in histories.known.items() if own)))
             except RowsRolledBack:
                 continue  # the next reading skips the rows known to be rolled back: more each time, so that this loop ends
             except _TablesAtFault:

@@ -100,7 +100,7 @@ class Drainer:
         undrained = [before for before, manifest in stored.items() if manifest is None]
         known = chain(self.known, *(manifest.versions for manifest in stored.values() if manifest is not None))
         histories = Histories(
-            self.config, self.credentials, versions, window.epoch, facts, charsets, dict.fromkeys(known)
+            self.config, self.credentials, versions, window.epoch, facts, charsets, dict.fromkeys(known, False)
         )
         with closing(ServerOrigin(self.config, self.credentials, self.shape, cascades=cascades)) as origin:
             batches = WindowBatches(self.config, self.store, self.shape, origin)

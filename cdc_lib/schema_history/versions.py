@@ -103,7 +103,7 @@ class Histories:
         epoch: of the positions.
         facts: of the server.
         charsets: character set name of each collation number of the server.
-        known: keys of versions that a listing may lack; those that are stored are added.
+        known: keys of versions that a listing may lack; true for those that are stored here, or were by an attempt before.
     """
 
     config: SourceConfig
@@ -112,7 +112,7 @@ class Histories:
     epoch: int
     facts: ServerFacts
     charsets: dict[int, str]
-    known: dict[str, None] = field(default_factory=dict)
+    known: dict[str, bool] = field(default_factory=dict)
 
     @property
     def versions(self) -> SchemaVersions:
@@ -340,6 +340,7 @@ class Histories:
         """
         known = self.versions.known_from(*entity, lost.position)
         if known is not None and known.definition is not None:
+            self.known[layout.version_key(known)] = True
             return known.definition
         if entity[1] and self.versions.has_unseen(*entity, lost.position):
             raise self._still_unknown(entity, replace(lost, why=UNSEEN), [], can_be_read=kept(*entity) == "rows")
@@ -411,6 +412,7 @@ class ArchivedHistories(Histories):
         known = self.versions.known_from(*entity, lost.position)
         if known is None or known.definition is None:
             raise self._still_unknown(entity, lost, [])
+        self.known[layout.version_key(known)] = True
         return known.definition
 
 

@@ -156,7 +156,7 @@ class SnapshotRequests:
         if names:
             # Chunks must be read after the commits of transactions prepared now: their rows may be left out of the windows.
             wait_for_decisions(self.config.server, self.credentials, facts)
-            known = dict.fromkeys(cursor.versions)
+            known = dict.fromkeys(cursor.versions, False)
             histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets, known)
             if histories.needed:
                 histories.register(names, until, cursor_jumped=True)

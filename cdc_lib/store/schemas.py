@@ -43,13 +43,13 @@ class SchemaVersions:
         store: the object store.
         source: name of the source.
         epoch: epoch of their positions.
-        known: keys that a listing may lack; those that are stored are added.
+        known: keys that a listing may lack; true for those that are stored here, or were by an attempt before.
     """
 
     store: ObjectStore
     source: str
     epoch: int
-    known: dict[str, None] = field(default_factory=dict)
+    known: dict[str, bool] = field(default_factory=dict)
 
     def at(self, database: str, table: str, position: Position) -> SchemaVersion | None:
         """Return the newest version at or before a position, or None."""
@@ -66,7 +66,7 @@ class SchemaVersions:
     def put(self, version: SchemaVersion) -> SchemaVersion:
         """Write a version if the key is free; returns the stored one."""
         key = layout.version_key(version)
-        self.known[key] = None
+        self.known[key] = True
         if self.store.put_if_absent(key, documents.dump(version)):
             return version
         state = self._load([key])

@@ -193,7 +193,7 @@ def test_a_window_that_is_drained_again_is_the_same_to_the_byte(capture):
 
 def spoiled(capture, statement):
     """Run a statement in an SQL mode in which it is not followed."""
-    mode = "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'"
+    mode = "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES'"
     with capture.server.connect(database=capture.database, init_command=mode) as session, session.cursor() as cursor:
         cursor.execute(statement)
 
