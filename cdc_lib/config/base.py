@@ -25,13 +25,20 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
-AIRFLOWS = ("AIRFLOW__", "AIRFLOW_CONN_")
+_AIRFLOWS = ("AIRFLOW__", "AIRFLOW_CONN_")
 """How variables begin that hold Airflow's own keys and passwords: who writes a source file need not be who runs Airflow."""
 
 
+def why_airflows(name: str) -> str:
+    """Return why a source file may not take a variable of Airflow's own; empty for other variables."""
+    if not name.startswith(_AIRFLOWS):
+        return ""
+    return f"{name} is Airflow's own: a source file takes no variable AIRFLOW__… or AIRFLOW_CONN_…"
+
+
 def _not_airflows(name: str) -> str:
-    if name.startswith(AIRFLOWS):
-        raise ValueError(f"{name} is Airflow's own: a source file takes no variable AIRFLOW__… or AIRFLOW_CONN_…")
+    if why := why_airflows(name):
+        raise ValueError(why)
     return name
 
 

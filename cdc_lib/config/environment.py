@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from cdc_lib.config.base import AIRFLOWS
+from cdc_lib.config.base import why_airflows
 from cdc_lib.config.documents import KeyPath
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<text>[^}]*))?\}|(?P<odd>\$\{)")
@@ -54,8 +54,8 @@ def _one(match: re.Match[str], environ: Mapping[str, str]) -> str:
     name = match["name"]
     if name is None:
         return "${"
-    if name.startswith(AIRFLOWS):
-        raise Unresolved(f"{name} is Airflow's own: a source file takes no variable AIRFLOW__… or AIRFLOW_CONN_…")
+    if why := why_airflows(name):
+        raise Unresolved(why)
     value = environ.get(name)
     if match["default"] is not None:
         return value or match["text"]

@@ -25,7 +25,7 @@ from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.mysql.clock import clock_of, judge_clock
-from cdc_lib.mysql.connection import connect, line_of
+from cdc_lib.mysql.connection import connect, protection_of
 from cdc_lib.mysql.grants import judge_grants
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.preflight import judge
@@ -55,11 +55,11 @@ def check_line(server: ServerConfig, credentials: Credentials) -> Iterator[Findi
         SourceError: the server cannot be reached.
     """
     with closing(connect(server, credentials)) as connection:
-        line = line_of(connection)
-    encrypted = f"sessions are encrypted by {line.tls}" if line.tls else "sessions are not encrypted"
-    if line.is_checked:
+        protection = protection_of(connection)
+    encrypted = f"sessions are encrypted by {protection.tls}" if protection.tls else "sessions are not encrypted"
+    if protection.is_checked:
         yield Finding("ok", f"{encrypted}, and the server's certificate is checked")
-    elif line.is_private:
+    elif protection.is_private:
         yield Finding("ok", f"{encrypted}; they stay on this machine, or are in an SSH connection")
     else:
         what = f"{encrypted}, and the server's certificate is not checked: who is on the way can read them and answer instead"

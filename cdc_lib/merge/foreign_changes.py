@@ -31,13 +31,13 @@ class LakeFault:
         what: what is wrong, as the end of a sentence that begins with the table's name.
         drop: whether the lake table must be dropped or renamed before a new snapshot can create it again.
         back: another remedy, to try before a new snapshot; empty without one.
-        gone: whether the source has none of its tables any more, so that no snapshot can replace its rows.
+        is_dropped: whether the source has none of its tables any more, so that no snapshot can replace its rows.
     """
 
     what: str
     drop: bool = False
     back: str = ""
-    gone: bool = False
+    is_dropped: bool = False
 
 
 def fault_of(cut: TableCut, state: LakeTable | None, past: Past | None, source_uuid: str) -> LakeFault | None:
@@ -147,7 +147,7 @@ def refuse(source: str, lake_table: str, tables: Sequence[str], fault: LakeFault
         tables: its source tables that have no new snapshot yet.
         fault: what is wrong.
     """
-    if fault.gone:
+    if fault.is_dropped:
         return ForeignChange(
             f"the lake table {lake_table} {fault.what}; the source dropped the table, so that no snapshot can make it again",
             hint="Restore the files from the storage's versions or a backup; or give the table up: "

@@ -116,10 +116,11 @@ class Merging:
         """
         if self.config.on_error != "quarantine" or len(lake.in_flight) >= _MERGE_WINDOWS:
             return False
-        if plan_of(lake).stop == drain.end_of_epoch(lake.epoch):
+        plan = plan_of(lake)
+        if plan.stop == drain.end_of_epoch(lake.epoch):
             return False
         stopped = last_stopped(self.store, lake.source)
-        return stopped is not None and stopped.merge_id == plan_of(lake).merge_id
+        return stopped is not None and stopped.merge_id == plan.merge_id
 
     def oldest_batch(self) -> Manifest | None:
         """Return the manifest of the oldest stored window; None without one."""

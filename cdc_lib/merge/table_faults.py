@@ -36,13 +36,13 @@ class FailedTable:
         tables: the source tables whose rows go there.
         lake_table: its name.
         error: why.
-        gone: whether the source dropped them: the error is reported, and neither a new snapshot nor a quarantine helps.
+        is_dropped: whether the source dropped them: the error is reported, and neither a new snapshot nor a quarantine helps.
     """
 
     tables: tuple[TableName, ...]
     lake_table: str
     error: CdcError
-    gone: bool = False
+    is_dropped: bool = False
 
 
 def faults_of_one_table(
@@ -60,7 +60,7 @@ def faults_of_one_table(
     permanent = [
         one
         for one in failed
-        if not (one.gone or one.error.retryable)
+        if not (one.is_dropped or one.error.retryable)
         and (not isinstance(one.error, _SHARED) or (one.lake_table, one.error.code) in again)
     ]
     kinds = {_kind_of(one) for one in permanent}

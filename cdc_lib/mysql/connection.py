@@ -85,7 +85,7 @@ class Protection:
     is_private: bool
 
 
-def line_of(session: Session) -> Protection:
+def protection_of(session: Session) -> Protection:
     """Return how an open session of :func:`connect` gets to its server."""
     assert isinstance(session, _SourceConnection)
     sock = socket_of(session)

@@ -86,9 +86,8 @@ def quarantine(
     if stopped:
         epoch, start = min((epoch, start), reached)
     continued = None
-    # A merge that fails may fail with the snapshot, although it needs no window: it names no start.
-    needed = start if stopped and faulty.start is not None else faulty.start
-    if waiting is not None and waiting.needs(needed):
+    # Without a start the fault may be the snapshot's own, although it needs no window.
+    if waiting is not None and waiting.needs(None if faulty.start is None else start):
         cursor = cancel_task(cursor, waiting.task)
         if last is not None and last.released_position is not None and last.snapshot_id == waiting.task.snapshot_id:
             continued = last
@@ -97,10 +96,10 @@ def quarantine(
         else:
             # After a failover the lake may still be in the previous epoch.
             epoch, start = min((epoch, start), reached)
-    if continued is None or not continued.begins_by(epoch, start):
-        state = state_at(cursor, faulty.table, epoch, start)
-    else:
+    if continued is not None and continued.begins_by(epoch, start):
         state = continued.as_of
+    else:
+        state = state_at(cursor, faulty.table, epoch, start)
     record = later or QuarantineRecord(
         faulty.table,
         epoch,

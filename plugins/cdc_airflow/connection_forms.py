@@ -25,7 +25,7 @@ def with_form(hook: Hook) -> Hook:
 
 
 def _widgets(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields as Airflow 3.1 takes them; its API server stands in for these packages where they are not installed."""
+    """Return the fields as Airflow 3.1 takes them; its API server takes their place where these packages are not installed."""
     from flask_appbuilder.fieldwidgets import BS3TextFieldWidget
     from wtforms import BooleanField, StringField
     from wtforms.validators import Optional, any_of

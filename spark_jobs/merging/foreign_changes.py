@@ -136,17 +136,17 @@ class ForeignChangeDetector:
             self._note(cut.lake_table, cut.table, fault)
         return fault
 
-    def note_unreadable(self, lake_table: str, error: CorruptBatch, *, gone: bool = False) -> None:
+    def note_unreadable(self, lake_table: str, error: CorruptBatch, *, is_dropped: bool = False) -> None:
         """Keep why a lake table cannot be read for the report; the tables of this merge continue.
 
         Args:
             lake_table: its name; the last cut has it.
             error: why.
-            gone: whether this merge sees that the source dropped it.
+            is_dropped: whether this merge sees that the source dropped it.
         """
         cuts = self._by_lake_table[lake_table]
-        gone = gone or all(one.dropped is not None for one in cuts.values())
-        self._note(lake_table, next(iter(cuts)), LakeFault(f"cannot be read: {error.message}", gone=gone))
+        is_dropped = is_dropped or all(one.dropped is not None for one in cuts.values())
+        self._note(lake_table, next(iter(cuts)), LakeFault(f"cannot be read: {error.message}", is_dropped=is_dropped))
 
     def _note(self, lake_table: str, table: TableName, fault: LakeFault) -> None:
         with suppress(ForeignChange):  # it is in the report
@@ -157,7 +157,7 @@ class ForeignChangeDetector:
         if table not in affected and not fault.drop:
             return
         error = refuse(self.source, lake_table, affected or [table], fault)
-        self.refused[lake_table] = FailedTable(tuple(affected or [table]), lake_table, error, fault.gone)
+        self.refused[lake_table] = FailedTable(tuple(affected or [table]), lake_table, error, fault.is_dropped)
         raise error
 
     def _fault(self, cut: TableCut, state: LakeTable | None, past: Past | None) -> LakeFault | None:

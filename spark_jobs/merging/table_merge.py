@@ -266,7 +266,7 @@ class TableMerge:
         abandoned = self.watch.abandoned(lake, error.message) if self.watch is not None else None
         if self.watch is None or abandoned is None or not abandoned.cuts:
             raise error
-        self.watch.note_unreadable(str(lake.name), error, gone=True)
+        self.watch.note_unreadable(str(lake.name), error, is_dropped=True)
         return self._left(lake, None, abandoned)
 
     def _is_replaced(self, lake: LakeMerge, target: MergeTarget[DataFrame]) -> bool:

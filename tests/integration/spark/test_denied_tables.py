@@ -94,7 +94,7 @@ def warnings(shop):
 
 
 def test_comments_that_the_catalog_refuses_hold_up_no_rows(shop):
-    """Each merge of rows tries again, also when the windows that brought them are gone, and doctor says so until then."""
+    """Each merge of rows tries again, also when the windows that brought them are removed, and doctor says so until then."""
     when = f"NEW.table_namespace = '{shop.database}' AND NEW.table_name = 'orders'"
     with denied(shop, "UPDATE ON iceberg_tables", when):
         shop.execute("ALTER TABLE orders MODIFY v VARCHAR(20) COMMENT 'a value', COMMENT = 'all orders'")

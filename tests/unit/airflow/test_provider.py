@@ -24,7 +24,7 @@ import json
 from airflow import plugins_manager
 from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService
 from airflow.providers_manager import ProvidersManager
-# First: in Airflow 3.1 it stands in for packages of which the forms are made.
+# First: in Airflow 3.1 it takes the place of packages of which the forms are made.
 fields = {one.connection_type: sorted(one.extra_fields) for one in HookMetaService.hook_meta_data() if one.extra_fields}
 providers = ProvidersManager()
 if hasattr(plugins_manager, "_get_plugins"):

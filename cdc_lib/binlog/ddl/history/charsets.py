@@ -23,7 +23,7 @@ _WITHIN_PLANE_0 = LONGEST.keys() - WHOLE - {"gb18030"}
 
 def holds(charset: str, other: str) -> bool:
     """Whether a character set certainly has all characters of another one; an unknown one has none."""
-    if charset in (other, *WHOLE) and charset:
+    if charset in WHOLE or (charset and charset == other):
         return True
     return charset in LONGEST and (other == "ascii" or (charset in ("utf8mb3", "ucs2") and other in _WITHIN_PLANE_0))
 

@@ -7,7 +7,7 @@ with more digits. Where the lake's column holds the new type as well as the form
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cdc_lib.binlog.ddl.history.charsets import WHOLE, accept_charset, holds, longest
 from cdc_lib.binlog.ddl.history.column import ColumnReader
@@ -42,10 +42,11 @@ def respelled(statement: Statement, known: Definition | None, *, mariadb: bool, 
     strict = bool(statement.sql_mode & _STRICT)
     name = "?"
     try:
-        charset = _converted(statement)
+        parts = clauses(WordReader(words(statement)))
+        charset = _converted(parts)
         if charset is not None and not strict and (spoiled := _spoiled(known, charset)):
             return spoiled
-        for name, clause in _changed(statement):
+        for name, clause in _changed(parts):
             kind = spelled(clause, mariadb=mariadb, sql_mode=statement.sql_mode)
             column = ColumnReader(kind, charset or (known.charset if known is not None else ""))
             while clause.more:
@@ -57,9 +58,9 @@ def respelled(statement: Statement, known: Definition | None, *, mariadb: bool, 
     return ""
 
 
-def _converted(statement: Statement) -> str | None:
+def _converted(parts: Sequence[WordReader]) -> str | None:
     """Return the character set to which all texts of a table are converted; empty if it is not named, None without such a clause."""
-    for clause in clauses(WordReader(words(statement))):
+    for clause in parts:
         if clause.accept("CONVERT", "TO"):
             charset = accept_charset(clause, "")
             return accept_charset(clause, charset or "") or charset or ""
@@ -74,9 +75,9 @@ def _spoiled(known: Definition | None, charset: str) -> str:
     return next((one.name for one in texts if not holds(charset, one.type.charset)), "")
 
 
-def _changed(statement: Statement) -> Iterator[tuple[str, WordReader]]:
+def _changed(parts: Sequence[WordReader]) -> Iterator[tuple[str, WordReader]]:
     """Yield the columns that are declared again, by their names before the statement, and the words from the type on."""
-    for clause in clauses(WordReader(words(statement))):
+    for clause in parts:
         if key := clause.accept_any("MODIFY", "CHANGE"):
             clause.accept("COLUMN")
             clause.accept("IF", "EXISTS")
