@@ -8,7 +8,7 @@ PLAN = """
 Decides what is read next, from the drain cursor to the end of the binlog: ranges of the binlog (*windows*), and tables that are read
 whole (*snapshots*). Both are stored in the cursor before anything is read. Windows that are in flight keep their bounds.
 
-* **Retry, clear**: finds the same windows again.
+* **Retry, clear**: finds the same windows again. A task of `drain` that it has no work for is skipped if it is cleared too.
 * **Mark success**: plans nothing. The next run continues with what is in flight.
 * **Nothing to do**: the other tasks are skipped, and the run ends.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,9 @@ FEWEST_SHARES = 32
 """Up to so many snapshots have a mapped task each. More are shared out: a task instance costs a process, an XCom and a row of the UI."""
 
 SHARE = "snapshot_share"
+
+NOTHING = "nothing"
+"""What a mapped task of a cleared run is mapped over when the new plan has no unit for it."""
 
 
 def mapped(units: Sequence[DrainUnit], parallelism: int) -> list[dict[str, Any]]:
@@ -37,6 +40,21 @@ def mapped(units: Sequence[DrainUnit], parallelism: int) -> list[dict[str, Any]]
     windows = [to_plain(unit) for unit in units if isinstance(unit, Window)]
     ids = [[task.id for task in snapshots[number::shares]] for number in range(shares)]
     return [*windows, *({"kind": SHARE, "ids": share} for share in ids)]
+
+
+def beyond(tasks: int, states: Mapping[str, Any], names: Collection[str]) -> list[dict[str, Any]]:
+    """Return a form of the kind :data:`NOTHING` for each mapped task of a run that a new plan has no unit for.
+
+    Without one Airflow removes the task. Before 3.3 it then never runs a task after it, and calls that a deadlock.
+
+    Args:
+        tasks: how many the new plan has units for.
+        states: of the tasks in the run, by what Airflow calls them: ``drain``, or ``drain_0`` if it is mapped.
+        names: ids of the tasks that are mapped over the plan.
+    """
+    indexes = [name.removeprefix(f"{task}_") for task in names for name in states if name.startswith(f"{task}_")]
+    there = max((int(index) + 1 for index in indexes if index.isdecimal()), default=0)
+    return [{"kind": NOTHING} for _ in range(tasks, there)]
 
 
 def snapshots_of(share: dict[str, Any], drain: Cursor | None) -> list[SnapshotTask]:

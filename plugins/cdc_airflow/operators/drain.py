@@ -6,11 +6,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
+from cdc_airflow.airflow_versions import AirflowSkipException
 from cdc_airflow.gauges import show
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.links import WindowLink, links
 from cdc_airflow.operators.base import CdcOperator
-from cdc_airflow.units import SHARE, snapshots_of, title_of, title_of_share
+from cdc_airflow.units import NOTHING, SHARE, snapshots_of, title_of, title_of_share
 from cdc_lib.errors import CdcError
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class DrainOperator(CdcOperator):
         from cdc_lib.model.cursor import DRAIN
         from cdc_lib.store.documents import unit_from_plain
 
+        if self.unit.get("kind") == NOTHING:
+            cast("dict[str, Any]", context)["unit_title"] = "nothing"
+            raise AirflowSkipException("the plan of this run was made again and has no work for this task")
         pipeline = hook.pipeline()
         run = context.get("dag_run")
         began = run.start_date if run is not None and run.start_date is not None else datetime.now(UTC)

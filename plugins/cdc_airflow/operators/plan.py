@@ -14,7 +14,7 @@ from cdc_airflow.gauges import show
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators.base import CdcOperator
 from cdc_airflow.operators.seal_days import day_waits
-from cdc_airflow.units import mapped, title_of
+from cdc_airflow.units import beyond, mapped, title_of
 from cdc_lib.errors import TransactionsMissing
 
 if TYPE_CHECKING:
@@ -95,7 +95,16 @@ class PlanOperator(CdcOperator, SkipMixin):
         most, tasks = conf.getint("core", "max_map_length"), mapped(units, hook.config.drain.parallelism)
         if len(tasks) > most:
             self.log.warning("%d units wait for the next run: [core] max_map_length is %d", len(tasks) - most, most)
-        return tasks[:most]
+        tasks = tasks[:most]
+        return tasks if first else tasks + beyond(len(tasks), self._after(context), self.downstream_task_ids)
+
+    def _after(self, context: Context) -> dict[str, Any]:
+        """Return the states of the tasks that come next in this run."""
+        ti = context["ti"]
+        found: dict[str, dict[str, Any]] = ti.get_task_states(
+            dag_id=ti.dag_id, task_ids=sorted(self.downstream_task_ids), run_ids=[ti.run_id]
+        )
+        return found.get(ti.run_id, {})
 
     def _needless(self, pipeline: Pipeline) -> list[Any]:
         """Return the tasks that a run without changes leaves out: a day ends without changes too."""

@@ -221,6 +221,8 @@ def test_clearing_any_task_changes_nothing(station: AirflowStandalone, source: A
         station.clear(source.dag, run_id, task_id)
         ended(station, source, run_id)
         assert source.state_hashes() == before, task_id
+    # A plan without work takes no task away that others wait for: before Airflow 3.3 these would never run.
+    assert states(station, source, run_id)["drain"] == {"skipped"}
     station.clear(source.dag, run_id, "drain", downstream=True)
     ended(station, source, run_id)
     assert source.state_hashes() == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from cdc_airflow.units import FEWEST_SHARES, mapped, snapshots_of, title_of
+from cdc_airflow.units import FEWEST_SHARES, NOTHING, beyond, mapped, snapshots_of, title_of
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
@@ -37,6 +37,15 @@ def test_each_of_many_snapshots_is_in_one_share():
     cursor = cursor_of(tasks)
     shared = [unit for one in plain[1:] for unit in snapshots_of(one, cursor)]
     assert sorted(shared, key=lambda task: task.id) == tasks
+
+
+def test_a_plan_that_is_made_again_has_a_form_for_each_task_that_is_there():
+    """Whoever runs after them waits for each; a task that was never mapped, or that only begins like one of them, is none."""
+    there = {"drain_0": "success", "drain_9": "removed", "drain_10": "failed", "drain_files": None}
+    assert beyond(9, there, {"drain"}) == [{"kind": NOTHING}] * 2
+    assert beyond(11, there, {"drain"}) == beyond(12, there, {"drain"}) == []
+    assert beyond(0, {"drain": "skipped"}, {"drain"}) == beyond(0, {}, {"drain"}) == []
+    assert beyond(0, {"drain_1": "success", "report": "success"}, {"report", "drain"}) == [{"kind": NOTHING}] * 2
 
 
 def test_each_range_of_a_large_table_is_a_unit():
