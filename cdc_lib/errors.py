@@ -2,6 +2,7 @@
 
 CdcError
 ├── ConfigError                  a source file, a setting or a command line is wrong
+│   └── LakeTableShared          source tables would be one lake table, and no route says so
 ├── SourceError                  the MySQL or MariaDB server
 │   ├── SourceUnavailable *      cannot connect, or the connection broke
 │   │   └── TunnelUnavailable *  the SSH server or SOCKS proxy on the way does not answer, or its connection broke
@@ -164,6 +165,12 @@ class LakeRefused(ConfigError):
     """The storage or the catalog of the lake refuses the job, usually for all tables."""
 
     code = "lake_refused"
+
+
+class LakeTableShared(ConfigError):
+    """Source tables would be one lake table, and no route says so."""
+
+    code = "lake_table_shared"
 
 
 class SourceError(CdcError):

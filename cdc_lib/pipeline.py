@@ -178,7 +178,8 @@ class Pipeline:
         known = dict.fromkeys(cursor.versions, False)
         histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets, known)
         unseen, unfinished = definitions.compared(histories, cursor)
-        planned = self._with_snapshots_again(self._with_unseen(cursor.with_versions(known), unseen, by), by)
+        planned = self._without_colliding(cursor.with_versions(known), definitions.tables, by)
+        planned = self._with_snapshots_again(self._with_unseen(planned, unseen, by), by)
         if planned.tables_to_resnapshot:
             requests = SnapshotRequests(self.config, self.credentials, self.store)
             planned = requests.with_snapshots(planned, planned.tables_to_resnapshot, at=_now(), by=by, planned=True)
@@ -204,6 +205,13 @@ class Pipeline:
             return cursor
         lake, names = self.cursors.load(self.config.source, LAKE), [TableName(*one) for one in tables]
         return self._quarantine.with_new_snapshots(cursor, lake, names, ResnapshotRequest(UNSEEN, _now(), by))
+
+    def _without_colliding(self, cursor: Cursor, tables: Sequence[tuple[str, str]], by: str) -> Cursor:
+        """Return the drain cursor with new tables quarantined whose lake table would be another's as well."""
+        if self.config.on_error != "quarantine":
+            return cursor
+        lake = required_cursor(self.cursors, self.config.source, LAKE)
+        return self._quarantine.colliding(cursor, lake, [TableName(*table) for table in tables], at=_now(), by=by)
 
     def _with_snapshots_again(self, cursor: Cursor, by: str) -> Cursor:
         """Return the drain cursor with requests for new snapshots of tables that were being read when an epoch ended."""
@@ -239,7 +247,8 @@ class Pipeline:
             found = [*versioned(self.config, reader.versioned())]
             facts = read_facts(connection, self.config.server)
             charsets = read_charsets(connection)
-            refuse_collisions(self.config, tables)
+            if self.config.on_error != "quarantine":
+                refuse_collisions(self.config, [TableName(*table) for table in tables])
             check = partial(check_tables, self.config, shape_of(self.config, self.credentials), reader)
             definitions = ServerDefinitions.read(connection, self.config, self.store, facts, tables, check)
             for one in cascade_findings(self.config, definitions.cascades):

@@ -11,7 +11,7 @@ from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.patterns import matches
 from cdc_lib.config.shape import is_mapped, projection_of, targets_of
 from cdc_lib.errors import CdcError, ConfigError, IncompatibleSchema, TableUnreadable
-from cdc_lib.lake.routing import refuse_collisions
+from cdc_lib.lake.routing import collisions
 from cdc_lib.lake.union import Shard, union
 from cdc_lib.model.cascades import Cascades
 from cdc_lib.model.finding import Finding
@@ -123,12 +123,11 @@ def cascade_findings(config: SourceConfig, cascades: Cascades) -> Iterator[Findi
     )
 
 
-def collisions(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """Yield the source tables that would become one lake table without a route."""
-    try:
-        refuse_collisions(config, tables)
-    except ConfigError as error:
-        yield _wrong(error)
+def shared_names(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """Yield the source tables that would become one lake table without a route: an error, or quarantined with that ``on_error``."""
+    for one in collisions(config, (TableName(*table) for table in tables)):
+        error = one.error(config.source)
+        yield Finding("warning" if config.on_error == "quarantine" else "error", error.message, error.hint)
 
 
 def findings(
@@ -140,11 +139,11 @@ def findings(
     by_lake_table: dict[str, list[_RoutedColumns]] = {}
     names: list[tuple[TableSchema, tuple[str, str]]] = []
     for database, table in tables:
-        schema = reader.schema(database, table)
-        if schema is None:
-            continue
-        names.append((schema, (database, table)))
         try:
+            schema = reader.schema(database, table)
+            if schema is None:
+                continue
+            names.append((schema, (database, table)))
             projection = _settled(config, shape, schema)
             for target in targets_of(config, database, table):
                 constants = tuple(target.constants(config.source, database, table).items())

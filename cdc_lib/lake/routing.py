@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.config.shape import targets_of
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.errors import ConfigError
+from cdc_lib.errors import LakeTableShared
 from cdc_lib.lake.modes import one_mode
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.route import SourceKey, Target
@@ -82,27 +82,77 @@ def lake_merges(config: SourceConfig, tables: Iterable[str]) -> tuple[LakeMerge,
     return tuple(LakeMerge(name, tuple(routed)) for name, routed in lakes.items())
 
 
-def refuse_collisions(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> None:
-    """Refuse source tables that would share a lake table although no route says so.
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """Source tables that would share a lake table although no route says so.
+
+    Args:
+        lake_table: its name, as one of them spells it.
+        tables: ``database.table`` of each.
+    """
+
+    lake_table: LakeName
+    tables: tuple[TableName, ...]
+
+    def error(self, source: str) -> LakeTableShared:
+        """Return the error, which names all of them."""
+        return LakeTableShared(
+            f"{', '.join(self.tables)} would be one lake table, {self.lake_table}",
+            hint="Put {database} into lake.namespace, send one of them to another name under routes, or exclude it under "
+            "tables. A route sends tables into one lake table on purpose.",
+            source=source,
+        )
+
+
+def collisions(config: SourceConfig, tables: Iterable[TableName]) -> Iterator[Collision]:
+    """Yield the tables that would share a lake table although no route says so.
 
     A jdbc catalog joins the levels of a namespace by dots; hive and glue ignore case.
-
-    Raises:
-        ConfigError: names such tables.
     """
     by_name: dict[LakeName, list[LakeMerge]] = {}
-    for lake in lake_merges(config, (TableName(*table) for table in tables)):
+    for lake in lake_merges(config, tables):
         by_name.setdefault(_catalog_spelling(config.lake.type, lake.name), []).append(lake)
     for lakes in by_name.values():
-        alone = [routed.table for lake in lakes for routed in lake.routed_tables if _is_meant_alone(config, routed)]
-        if len(lakes) > 1 or len(alone) > 1:
-            shown = ", ".join(routed.table for lake in lakes for routed in lake.routed_tables)
-            raise ConfigError(
-                f"{shown} would be one lake table, {lakes[0].name}",
-                hint="Put {database} into lake.namespace, send one of them to another name under routes, or exclude it under "
-                "tables. A route sends tables into one lake table on purpose.",
-                source=config.source,
-            )
+        routed_tables = [routed for lake in lakes for routed in lake.routed_tables]
+        if len(lakes) > 1 or sum(_is_meant_alone(config, routed) for routed in routed_tables) > 1:
+            yield Collision(lakes[0].name, tuple(routed.table for routed in routed_tables))
+
+
+def refuse_collisions(config: SourceConfig, tables: Iterable[TableName]) -> None:
+    """Refuse tables that would share a lake table although no route says so.
+
+    Raises:
+        LakeTableShared: names such tables.
+    """
+    for one in collisions(config, tables):
+        raise one.error(config.source)
+
+
+def colliding(
+    config: SourceConfig, tables: Iterable[TableName], merged: frozenset[TableName], begun: frozenset[TableName]
+) -> dict[TableName, LakeTableShared]:
+    """Return the tables that would share the lake table of another one, and the error of each.
+
+    The one that the lake has, or whose snapshot is read, keeps its lake table. Of several new ones none gets it.
+
+    Args:
+        config: the source.
+        tables: ``database.table`` of each.
+        merged: those that the lake has.
+        begun: those whose snapshots are read.
+
+    Raises:
+        LakeTableShared: the lake has several of them: the source file changed, and no table is at fault.
+    """
+    refused: dict[TableName, LakeTableShared] = {}
+    for one in collisions(config, tables):
+        first = merged.intersection(one.tables)
+        refuse_collisions(config, first)
+        if not first:
+            first = begun.intersection(one.tables)
+            first = frozenset() if any(collisions(config, first)) else first
+        refused |= dict.fromkeys(set(one.tables) - first, one.error(config.source))
+    return refused
 
 
 def _is_meant_alone(config: SourceConfig, routed: RoutedTable) -> bool:

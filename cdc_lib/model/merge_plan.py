@@ -160,3 +160,8 @@ class Cut:
     held: tuple[HeldTable, ...] = ()
     origin: CutOrigin | None = None
     uncommented: tuple[TableComments, ...] = ()
+
+    @property
+    def followed(self) -> frozenset[TableName]:
+        """``database.table`` of the source tables in it that the source has not dropped."""
+        return frozenset(one.table for one in self.tables if one.dropped is None)

@@ -9,18 +9,20 @@ from functools import partial
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import DateInKey
+from cdc_lib.lake.routing import colliding, collisions
 from cdc_lib.model.by_table import Change, table_by_table
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Position
-from cdc_lib.model.quarantine import QuarantineRecord, is_replaced
+from cdc_lib.model.quarantine import Fault, QuarantineRecord, is_replaced
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.plan.gaps import lost_chunk
 from cdc_lib.ports import ObjectStore
 from cdc_lib.quarantine.records import FaultyTable, Unmerged, quarantine
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
+from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.manifests import first_chunks_of, read_to_of
 
 
@@ -146,6 +148,34 @@ class Quarantine:
         """
         reached, unmerged = lake.reached(faulty.table), self._unmerged(cursor, lake)
         return quarantine(cursor, faulty, unmerged, reached, at=at, by=by, stopped=True)
+
+    def colliding(
+        self, cursor: Cursor, lake: Cursor, tables: Sequence[TableName], *, at: datetime, by: str
+    ) -> Cursor:
+        """Return the drain cursor with new tables quarantined whose lake table would be another's as well.
+
+        Args:
+            cursor: the drain cursor.
+            lake: the lake's cursor.
+            tables: the captured tables.
+            at: now (UTC).
+            by: who requests it.
+
+        Raises:
+            LakeTableShared: the lake has several of them: the source file changed.
+        """
+        known = {one.table for one in cursor.quarantined_tables}
+        new = [table for table in tables if table not in known]
+        if not any(collisions(self.config, new)):
+            return cursor
+        cut = last_cut(self.store, cursor.source, lake.last_merge)
+        begun = frozenset(task.name for task in cursor.snapshots if not task.cancelled)
+        refused = colliding(self.config, new, cut.followed if cut is not None else frozenset(), begun)
+        before = lake.without_merge()
+        for table, error in refused.items():
+            fault = Fault(before.reached(table)[1], error.code, error.message, error.hint)
+            cursor = self.excluded(cursor, before, FaultyTable(table, fault, None, None), at=at, by=by)
+        return cursor
 
     def after_failover(self, cursor: Cursor, lake: Cursor | None, *, at: datetime, by: str) -> Cursor:
         """Return the drain cursor with requests for new snapshots of tables that were read past the end of the last epoch.

@@ -13,8 +13,8 @@ from functools import partial
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.drain.columns import shape_of
-from cdc_lib.errors import CdcError, ConfigError, SourceUnavailable, TableUnreadable
-from cdc_lib.lake.routing import LakeMerge, indistinct, indistinct_tables, lake_merges
+from cdc_lib.errors import CdcError, ConfigError, LakeTableShared, SourceUnavailable, TableUnreadable
+from cdc_lib.lake.routing import LakeMerge, collisions, indistinct, indistinct_tables, lake_merges
 from cdc_lib.model.by_table import table_by_table
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.position import Position
@@ -73,7 +73,7 @@ class SnapshotRequests:
             reader = InformationSchema(connection)
             captured = self._captured(reader)
             tables = self._chosen(patterns, captured)
-            schemas, refused = self._readable(reader, tables, captured)
+            schemas, refused = self._readable(reader, tables, captured, cursor)
         for error in refused.values():
             raise error
         quarantined = {record.table for record in cursor.quarantined_tables if record.fault is not None}
@@ -145,7 +145,7 @@ class SnapshotRequests:
             facts = read_facts(connection, self.config.server)
             Starter(self.config, self.credentials, facts).check_resumable(cursor)
             reader = InformationSchema(connection)
-            schemas, refused = self._readable(reader, tables, self._captured(reader))
+            schemas, refused = self._readable(reader, tables, self._captured(reader), cursor)
             charsets = read_charsets(connection)
         for table, error in refused.items():
             if not planned or self.config.on_error != "quarantine":
@@ -196,7 +196,11 @@ class SnapshotRequests:
         return [TableName(*table) for table in reader.tables() if self.config.tables.captures(*table)]
 
     def _readable(
-        self, reader: InformationSchema, tables: Collection[TableName], captured: Collection[TableName]
+        self,
+        reader: InformationSchema,
+        tables: Collection[TableName],
+        captured: Collection[TableName],
+        cursor: Cursor,
     ) -> tuple[Mapping[TableName, TableSchema], Mapping[TableName, CdcError]]:
         """Return the schemas of the captured ones among the tables, and why no snapshot of others is possible."""
         shape = shape_of(self.config, self.credentials)
@@ -205,11 +209,14 @@ class SnapshotRequests:
         known = frozenset(captured)
         merges = lake_merges(self.config, known) if self.config.routes else ()
         blurred = indistinct_tables(self.config.source, merges)
+        shared = self._shared_with_others(tables, known, cursor)
         for table in tables:
             try:
                 if table not in known or (schema := reader.schema(*table.pair)) is None:
                     continue
                 refuse_masked_keys(shape.of(self.config.values.applied(schema)))
+                if table in shared:
+                    raise shared[table]
                 if table in blurred:
                     self._refuse_indistinct(table, merges)
             except (ConfigError, TableUnreadable) as error:
@@ -218,6 +225,17 @@ class SnapshotRequests:
             else:
                 schemas[table] = schema
         return schemas, refused
+
+    def _shared_with_others(
+        self, tables: Collection[TableName], captured: Collection[TableName], cursor: Cursor
+    ) -> Mapping[TableName, LakeTableShared]:
+        """Return the quarantined ones among the tables whose lake table is also that of a table that is followed."""
+        left_out = {one.table for one in cursor.quarantined_tables}
+        asked = left_out.intersection(tables)
+        if not asked:
+            return {}
+        found = collisions(self.config, [table for table in captured if table in asked or table not in left_out])
+        return {table: one.error(self.config.source) for one in found for table in one.tables if table in asked}
 
     def _refuse_indistinct(self, table: TableName, merges: Sequence[LakeMerge]) -> None:
         for lake_table, others in indistinct(self.config.source, table, merges).items():

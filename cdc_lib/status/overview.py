@@ -9,7 +9,7 @@ from itertools import islice
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.consumers.cursors import ends
 from cdc_lib.consumers.states import states
-from cdc_lib.drain.columns import cascade_findings, collisions, left_to_tools, shape_of, versioned
+from cdc_lib.drain.columns import cascade_findings, left_to_tools, shape_of, shared_names, versioned
 from cdc_lib.drain.columns import findings as shape_findings
 from cdc_lib.errors import SourceError, SourceUnavailable
 from cdc_lib.merge.answers import OpenQuestion, questions_of
@@ -249,7 +249,7 @@ def findings_of(
         tables = [t for t in found if config.tables.captures(*t)]
         shaped = [*versioned(config, reader.versioned()), *left_to_tools(config, found)]
         shaped += cascade_findings(config, ServerDefinitions.read(connection, config, store, facts, tables).cascades)
-        shaped += collisions(config, tables)
+        shaped += shared_names(config, tables)
         shaped += shape_findings(config, shape_of(config, credentials), reader, tables)
         shaped += mode_findings(config, reader, tables, cut)
     finally:

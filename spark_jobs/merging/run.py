@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, MergeConflict, MergeError
-from cdc_lib.lake.routing import LakeMerge, lake_merges
+from cdc_lib.lake.routing import LakeMerge, colliding, lake_merges
 from cdc_lib.merge.answers import answers_for
 from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import StoredBatch, tables_of
@@ -144,8 +144,8 @@ def merge(
     began = time.monotonic()
     changed = Counter() if changed is None else changed
     batches = load_plan(store, plan) if batches is None else batches
-    lakes = lake_merges(config, tables_of(batches))
     before = last_cut(store, config.source, plan.last_merge)
+    lakes, refused = _lakes_of(config, plan, tables_of(batches), before)
     known = last_cut_by(store, config.source, plan.epoch, plan.start, plan.last_merge)
     watch = ForeignChangeDetector(config.source, store, plan, batches, known.tables if known is not None else ())
     lag = lag_of(batches, now())
@@ -163,7 +163,7 @@ def merge(
         named_by_cuts=named,
         now=now,
         answers=answers,
-        refused=LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes}),
+        refused=refused | _without_namespace(spark, [lake for lake in lakes if lake not in refused]),
     )
     faulty = FaultyTables.of(config, store, plan, say)
     try:
@@ -183,6 +183,24 @@ def merge(
     faulty.leave_out(len(lakes))
     tables = (replace(cut, changes=max(cut.changes, changed[cut.table, cut.lake_table])) for cut in (*merged, *current))
     return publish_cut(store, plan, batches, (*tables,), before, now(), time.monotonic() - began, uncommented)
+
+
+def _lakes_of(
+    config: SourceConfig, plan: MergePlan, tables: Collection[TableName], before: Cut | None
+) -> tuple[Sequence[LakeMerge], dict[LakeMerge, CdcError]]:
+    """Return the lake tables of source tables, and those of them that would be other tables' as well, with their errors."""
+    followed = before.followed if before is not None else frozenset()
+    refused = colliding(config, {*tables, *followed}, followed, frozenset(one.table for one in plan.held))
+    shared = {
+        lake: refused[table] for table in sorted(refused.keys() & tables) for lake in lake_merges(config, [table])
+    }
+    return (*lake_merges(config, set(tables).difference(refused)), *shared), {**shared}
+
+
+def _without_namespace(spark: SparkSession, lakes: Sequence[LakeMerge]) -> dict[LakeMerge, CdcError]:
+    """Create the namespaces of lake tables; returns the tables whose namespace cannot be created."""
+    errors = LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes})
+    return {lake: errors[lake.name] for lake in lakes if lake.name in errors}
 
 
 def merge_all(

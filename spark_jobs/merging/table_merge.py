@@ -125,7 +125,7 @@ class TableMerge:
         counts: selects the batches of a table; None for all.
         now: returns the time (UTC), by which old snapshots are removed.
         answers: about schema changes, read once: all decisions of a merge see the same.
-        refused: the errors of lake tables that cannot be merged, because their namespace cannot be created.
+        refused: the errors of lake tables that cannot be merged: they are other tables' as well, or have no namespace.
     """
 
     config: SourceConfig
@@ -142,7 +142,7 @@ class TableMerge:
     counts: Counts | None = None
     now: Now = utc_now
     answers: Sequence[SchemaAnswer] = ()
-    refused: Mapping[LakeName, CdcError] = field(default_factory=dict)
+    refused: Mapping[LakeMerge, CdcError] = field(default_factory=dict)
 
     def run(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         """Merge one lake table; retried when another commit comes first.
@@ -155,8 +155,8 @@ class TableMerge:
             StoreError: a batch or the lake's storage cannot be read.
             ConfigError: a predicate of the source file cannot be used.
         """
-        if lake.name in self.refused:
-            raise self.refused[lake.name]
+        if lake in self.refused:
+            raise self.refused[lake]
         retry = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
         with translate_errors("merge", ", ".join(lake.tables)):
             cuts: list[TableCut] = retry(self._attempt, session, lake)
