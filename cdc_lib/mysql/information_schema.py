@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 
-from cdc_lib.errors import SourceError
+from cdc_lib.errors import SourceError, TableUnreadable
 from cdc_lib.model.charset import charset_name
 from cdc_lib.model.column_types import BY_NAME, Kind
 from cdc_lib.model.comments import TableComments
@@ -20,7 +21,9 @@ from cdc_lib.model.schema_version import Key, row_key
 from cdc_lib.model.table_name import TableName
 from cdc_lib.mysql.connection import translated
 from cdc_lib.mysql.show_index import unique_keys
-from cdc_lib.mysql.statements import rows_of
+from cdc_lib.mysql.statements import lenient_rows_of, rows_of
+
+log = logging.getLogger(__name__)
 
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 
@@ -42,8 +45,12 @@ class InformationSchema:
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
             "AND TABLE_SCHEMA NOT IN %s ORDER BY TABLE_SCHEMA, TABLE_NAME",
             (_SYSTEM,),
+            invalid="surrogateescape",
         )
-        return [(str(database), str(table)) for database, table in rows]
+        if wrong := [(database, table) for database, table in rows if not is_unicode(database + table)]:
+            shown = ", ".join(repr(".".join(one).encode("utf-8", "surrogateescape")) for one in wrong)
+            log.warning("left out, as their names are no UTF-8: %s; RENAME TABLE gives them others", shown)
+        return [one for one in rows if one not in wrong]
 
     def with_primary_key(self) -> Sequence[tuple[str, str]]:
         """Return (database, table) of every table with a primary key, without the server's own databases."""
@@ -127,12 +134,20 @@ class InformationSchema:
             "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
             (database, table),
             TableName(database, table),
+            invalid="surrogateescape",
         )
         if not columns:
             self.exists(database, table)
             return None
         parsed = tuple(Column(str(row[0]), source_type(*row[1:3], *row[4:]), row[3] == "YES") for row in columns)
         key = row_key(self._keys(database, table), frozenset(c.name.lower() for c in parsed if c.nullable))
+        names = (*(text for row in columns for text in (row[0], row[2])), key.name if key else "")
+        if wrong := next((name for name in names if not is_unicode(name)), None):
+            raise TableUnreadable(
+                f"a name or label of the table is no text: {wrong.encode('utf-8', 'surrogateescape')!r}",
+                hint="ALTER TABLE ... CHANGE corrects it; or exclude the table in the source file.",
+                table=TableName(database, table),
+            )
         return TableSchema(database, table, parsed, key.columns if key else ())
 
     def exists(self, database: str, table: str) -> bool:
@@ -150,7 +165,7 @@ class InformationSchema:
         return True
 
     def comments(self, database: str, table: str) -> TableComments | None:
-        """Return the comments of a table and its columns, or None when there is no such table."""
+        """Return the comments of a table and its columns, or None when there is no such table; what is no UTF-8 in them is U+FFFD."""
         name = TableName(database, table)
         of_table = self._rows(
             "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s "
@@ -201,13 +216,20 @@ class InformationSchema:
         )
         return frozenset(str(name) for (name,) in rows)
 
-    def _rows(self, sql: str, arguments: Sequence[object], table: str = "") -> list[tuple[Any, ...]]:
+    def _rows(
+        self, sql: str, arguments: Sequence[object], table: str = "", *, invalid: str = "replace"
+    ) -> list[tuple[Any, ...]]:
         try:
-            return rows_of(self._connection, sql, arguments)
+            return lenient_rows_of(self._connection, sql, arguments, invalid=invalid)
         except pymysql.MySQLError as error:
             if table:
                 raise translated(error, self._connection, table) from error
             raise SourceError(f"the table definitions cannot be read: {error}") from error
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text that was read with ``surrogateescape`` held only UTF-8."""
+    return not any("\udc80" <= one <= "\udcff" for one in text)
 
 
 def source_type(  # noqa: PLR0911 - one return per family

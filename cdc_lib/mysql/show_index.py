@@ -5,26 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from pymysql.connections import Connection
-from pymysql.cursors import DictCursor
 
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.schema_version import Key
-from cdc_lib.mysql.connection import answering
+from cdc_lib.mysql.statements import lenient_rows_of
 
 
 def unique_keys(connection: Connection[Any], database: str, table: str) -> tuple[Key, ...]:
-    """Return primary and unique keys.
+    """Return primary and unique keys; bytes of their names that are no UTF-8 are halves of surrogate pairs.
 
     Raises:
         SourceUnavailable: the connection broke.
         pymysql.MySQLError: the server refuses the statement.
     """
     parts: dict[str, list[tuple[str, bool]]] = {}
-    with answering(connection), connection.cursor(DictCursor) as cursor:
-        cursor.execute(f"SHOW INDEX FROM {quoted(database)}.{quoted(table)}")
-        for row in cursor.fetchall():
-            if not int(row["Non_unique"]):
-                column = str(row["Column_name"] or "")
-                whole = bool(column) and row["Sub_part"] is None
-                parts.setdefault(str(row["Key_name"]), []).append((column, whole))
+    shown = f"SHOW INDEX FROM {quoted(database)}.{quoted(table)}"
+    for _, non_unique, name, _, column, _, _, prefix, *_ in lenient_rows_of(connection, shown, invalid="surrogateescape"):
+        if not int(non_unique):
+            parts.setdefault(name, []).append((column or "", bool(column) and prefix is None))
     return tuple(Key(name, tuple(c for c, _ in key), all(w for _, w in key)) for name, key in parts.items())

@@ -114,12 +114,12 @@ class _Bytes:
 
 
 def table_name(body: bytes) -> tuple[str, str]:
-    """Return database and table of a TABLE_MAP body (after the event header)."""
+    """Return database and table of a TABLE_MAP body (after the event header); what is no text in them is U+FFFD."""
     read = _Bytes(body)
     read.take(8)
-    database = read.take(read.number(1)).decode()
+    database = read.take(read.number(1)).decode(errors="replace")
     read.take(1)
-    return database, read.take(read.number(1)).decode()
+    return database, read.take(read.number(1)).decode(errors="replace")
 
 
 History = Callable[[str, str], TableSchema]
@@ -150,8 +150,9 @@ def parse(
     database, table = table_name(body)
     read = _Bytes(body)
     read.take(8)
-    read.take(read.number(1) + 1)
-    read.take(read.number(1) + 1)
+    for _ in (database, table):
+        _text(TableName(database, table), read.take(read.number(1)))
+        read.take(1)
     types = list(read.take(read.packed()))
     if not types:
         raise DecodeError("a table map without columns", table=TableName(database, table))
@@ -164,7 +165,7 @@ def parse(
     nullable = [bool(nulls[i // 8] >> (i % 8) & 1) for i in range(len(real))]
     known = None if _COLUMN_NAME in optional else _known(database, table, history)
     if known is None:
-        names = [name.decode() for name in _texts(optional[_COLUMN_NAME])]
+        names = [_text(TableName(database, table), name) for name in _texts(optional[_COLUMN_NAME])]
         keys = _keys(optional)
     else:
         facts.complete(known, optional)
@@ -176,7 +177,10 @@ def parse(
     widths: list[int] = []
     fills: list[int] = []
     for index, (name, code, meta) in enumerate(zip(names, real, metas, strict=True)):
-        source_type, prefix, width = _column(index, code, meta, facts)
+        try:
+            source_type, prefix, width = _column(index, code, meta, facts)
+        except UnicodeError as error:
+            raise _not_text(TableName(database, table), error) from error
         if known is not None and source_type.kind in ("enum", "set"):
             source_type = replace(source_type, members=known.columns[index].type.members)
         if source_type.kind == "unsupported":  # its bytes cannot even be stepped over
@@ -196,6 +200,21 @@ def parse(
         tuple(fills),
         np.array(keys, np.int64),
         tuple(code in _NO_DEFAULT and c.nullable for code, c in zip(real, columns, strict=True)),
+    )
+
+
+def _text(table: TableName, name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeError as error:
+        raise _not_text(table, error) from error
+
+
+def _not_text(table: TableName, error: UnicodeError) -> UnsupportedValue:
+    return UnsupportedValue(
+        f"a name or label of the table is no text: {error}",
+        hint="ALTER TABLE ... CHANGE corrects it; or exclude the table in the source file.",
+        table=table,
     )
 
 

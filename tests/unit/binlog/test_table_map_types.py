@@ -72,9 +72,12 @@ def test_metadata_that_would_lead_a_walk_astray_is_refused(kind, meta):
 
 
 def test_labels_that_are_no_text_are_refused():
-    """The reader turns it into an error with a place."""
-    with pytest.raises(UnicodeError, match="gbk"):
+    """With their table, which is left out alone; so is a name."""
+    with pytest.raises(UnsupportedValue, match="gbk") as caught:
         columns("mysql", [254], b"\xf7\1", [b"e"], (11, b"\x1c"), (6, b"\1\1\x80"))
+    assert caught.value.context["table"] == "d.t"
+    with pytest.raises(UnsupportedValue, match="no text"):
+        columns("mysql", [3], b"", [b"\xed\xa0\x80"])
 
 
 @pytest.mark.parametrize("kind", [0, 6, 14, 20, 200, 243])

@@ -1,0 +1,89 @@
+"""Names, labels and comments that are no UTF-8, which MariaDB takes from sessions in utf8mb3: halves of surrogate pairs."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.mysql.connection import connect
+from cdc_lib.mysql.information_schema import InformationSchema
+from tests.harness.capture import Capture
+from tests.harness.quarantine import cursor, rounds
+
+HALF = b"\xed\xa0\x80"
+"""The first half of a pair, as UTF-8 would have it."""
+
+COM_QUERY = 3
+
+
+def run(server, database, *statements):
+    """Run statements of bytes, as a session in utf8mb3 sends them."""
+    with server.connect(database=database) as session, session.cursor() as sql:
+        sql.execute("SET NAMES utf8mb3")
+        for statement in statements:
+            session._execute_command(COM_QUERY, statement.replace(b"HALF", HALF))
+            session._read_query_result()
+        session.commit()
+
+
+def source(server, database, folder, start):
+    capture = Capture(server, database, folder, on_error="quarantine", start=start)
+    capture.execute("CREATE TABLE good (id INT PRIMARY KEY)")
+    rounds(capture, 2)
+    return capture
+
+
+def goes_on(capture, statement):
+    """Run a statement, and rounds that reach the end of the binlog; returns why tables are quarantined."""
+    run(capture.server, capture.database, statement, b"INSERT INTO t (id) VALUES (1)")
+    capture.execute("INSERT INTO good VALUES (1)")
+    rounds(capture, 2)
+    assert cursor(capture).position == capture.head()
+    return {one.table.pair[1]: one.fault.reason for one in cursor(capture).quarantined_tables}
+
+
+@pytest.mark.parametrize("start", ["snapshot", "latest"])
+@pytest.mark.parametrize("what", ["COMMENT 'HALF a') COMMENT ''", ") COMMENT 'HALF a'"])
+def test_comments_stop_no_table(mariadb_server, mariadb_database, tmp_path, start, what):
+    """Neither its snapshot nor its windows; what is no text is U+FFFD."""
+    capture = source(mariadb_server, mariadb_database, tmp_path, start)
+    assert goes_on(capture, b"CREATE TABLE t (id INT PRIMARY KEY %s" % what.encode()) == {}
+    connection = connect(capture.config.server, capture.credentials)
+    found = InformationSchema(connection).comments(mariadb_database, "t")
+    connection.close()
+    assert [found.comment, *found.columns.values()][-1] == "\ufffd\ufffd\ufffd a"
+
+
+@pytest.mark.parametrize("start", ["snapshot", "latest"])
+@pytest.mark.parametrize("column", ["`HALF` INT", "v ENUM('a', 'HALF')", "v SET('HALF') CHARACTER SET ucs2"])
+def test_names_and_labels_quarantine_their_table_alone(mariadb_server, mariadb_database, tmp_path, start, column):
+    capture = source(mariadb_server, mariadb_database, tmp_path, start)
+    why = goes_on(capture, b"CREATE TABLE t (id INT PRIMARY KEY, %s) CHARACTER SET utf8mb3" % column.encode())
+    assert why.keys() == {"t"}
+    assert "a name or label of the table is no text" in why["t"]
+
+
+@pytest.mark.parametrize("column", ["`HALF` INT", "v ENUM('a', 'HALF') CHARACTER SET utf8mb3"])
+def test_a_snapshot_of_such_a_table_ends_without_it(mariadb_server, mariadb_database, tmp_path, column):
+    """It was there before the source began."""
+    run(mariadb_server, mariadb_database, b"CREATE TABLE t (id INT PRIMARY KEY, %s)" % column.encode())
+    capture = source(mariadb_server, mariadb_database, tmp_path, "snapshot")
+    assert [str(one.table) for one in cursor(capture).quarantined_tables] == [f"{mariadb_database}.t"]
+
+
+def test_the_name_of_a_key_that_identifies_no_row_stops_no_table(mariadb_server, mariadb_database, tmp_path):
+    capture = source(mariadb_server, mariadb_database, tmp_path, "snapshot")
+    assert goes_on(capture, b"CREATE TABLE t (id INT PRIMARY KEY, v INT, UNIQUE KEY `HALF` (v))") == {}
+
+
+def test_a_table_whose_name_is_no_text_stops_no_source_that_begins_after_it(
+    mariadb_server, mariadb_database, tmp_path, caplog
+):
+    """Its rows are no table's: a window with some leaves them out and says so."""
+    run(mariadb_server, mariadb_database, b"CREATE TABLE `HALF` (id INT PRIMARY KEY)")
+    capture = source(mariadb_server, mariadb_database, tmp_path, "snapshot")
+    assert "their names are no UTF-8" in caplog.text
+    run(mariadb_server, mariadb_database, b"INSERT INTO `HALF` VALUES (1)")
+    capture.execute("INSERT INTO good VALUES (1)")
+    rounds(capture)
+    assert cursor(capture).position == capture.head()
+    assert [one.table.pair[1] for one in cursor(capture).quarantined_tables] == ["\ufffd\ufffd\ufffd"]
