@@ -20,7 +20,9 @@ def unique_keys(connection: Connection[Any], database: str, table: str) -> tuple
     """
     parts: dict[str, list[tuple[str, bool]]] = {}
     shown = f"SHOW INDEX FROM {quoted(database)}.{quoted(table)}"
-    for _, non_unique, name, _, column, _, _, prefix, *_ in lenient_rows_of(connection, shown, invalid="surrogateescape"):
+    for _, non_unique, name, _, column, _, _, prefix, *_ in lenient_rows_of(
+        connection, shown, invalid="surrogateescape"
+    ):
         if not int(non_unique):
             parts.setdefault(name, []).append((column or "", bool(column) and prefix is None))
     return tuple(Key(name, tuple(c for c, _ in key), all(w for _, w in key)) for name, key in parts.items())

@@ -149,9 +149,7 @@ class Quarantine:
         reached, unmerged = lake.reached(faulty.table), self._unmerged(cursor, lake)
         return quarantine(cursor, faulty, unmerged, reached, at=at, by=by, stopped=True)
 
-    def colliding(
-        self, cursor: Cursor, lake: Cursor, tables: Sequence[TableName], *, at: datetime, by: str
-    ) -> Cursor:
+    def colliding(self, cursor: Cursor, lake: Cursor, tables: Sequence[TableName], *, at: datetime, by: str) -> Cursor:
         """Return the drain cursor with new tables quarantined whose lake table would be another's as well.
 
         Args:

@@ -56,7 +56,7 @@ from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.merge.untouched import looked_at
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import DRAIN, EpochChange
-from cdc_lib.model.lake_table import LakeColumn, LakeName, LakeTable, Marker
+from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
 from cdc_lib.model.lake_upkeep import Tidied
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.position import Point, Position

@@ -61,6 +61,7 @@ CODES = frozenset(
         "merge_error",
         "machine_exhausted",
         "lake_refused",
+        "lake_table_shared",
         "merge_conflict",
         "foreign_change",
         "spark_unavailable",
