@@ -93,13 +93,17 @@ def of_tables(ones: Points, pairs: Points, triples: Points) -> Transcoder:
 _SECOND_LEADS = {"cp932": (0xED, 0xEE)}
 """First bytes of pairs that servers do not write where another pair is the same character: NEC's selection of IBM's."""
 
+_SECOND_SIGNS = {"sjis": [0x5C]}
+"""Bytes that servers do not write, as a pair is the same character: a backslash from a session in UTF-8 is 0x815F."""
+
 
 def distinct(made: Transcoder, charset: str) -> Transcoder:
     """Return a transcoder in which no two sequences are one character: only that which servers write is text, or the first."""
     ones, pairs, triples, trails = (table.copy() for table in made.tables)
     second = _SECOND_LEADS.get(charset, ())
     ordered = sorted(range(len(pairs)), key=lambda code: (code >> 8 in second, code))
-    seen = set(range(0x80))
+    ones[_SECOND_SIGNS.get(charset, [])] = NO_TEXT
+    seen = {code for code in range(0x80) if ones[code] >= 0}
     for table, codes in ((ones, range(0x80, 0x100)), (pairs, ordered), (triples, range(len(triples)))):
         for code in codes:
             if (point := int(table[code])) in seen:
@@ -119,7 +123,7 @@ def convert(b, pos, length, n, offsets, data, valid, at, replace, ones, pairs, t
         end = p + max(length[i], 0)
         while p < end:
             c = np.int64(b[p])
-            if c < 0x80:
+            if c < 0x80 and ones[c] >= 0:
                 data[o] = c
                 o += 1
                 p += 1

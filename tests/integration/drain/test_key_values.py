@@ -214,7 +214,7 @@ def test_a_member_that_was_declared_twice_is_refused_in_a_key(capture):
 @pytest.mark.parametrize("images", [False, True], ids=["snapshot", "window"])
 @pytest.mark.parametrize(
     ("charset", "codes"),
-    [("cp932", ("81BE", "879C")), ("cp932", ("FBFC", "EEE0")), ("eucjpms", ("ADEA", "8FF4AB")), ("armscii8", ("28", "A5"))],
+    [("cp932", ("81BE", "879C")), ("cp932", ("FBFC", "EEE0")), ("eucjpms", ("ADEA", "8FF4AB")), ("armscii8", ("28", "A5")), ("sjis", ("815F", "5C")), ("sjis", ("41815F", "415C"))],
 )  # fmt: skip
 def test_a_second_code_of_a_character_is_refused_in_a_key(capture, images, charset, codes):
     """Both are distinct keys of the source; outside of a key both are the character."""
@@ -245,3 +245,20 @@ def test_a_key_over_the_beginning_of_a_column_is_read_in_chunks(capture):
     capture.execute(f"INSERT INTO t VALUES {', '.join(map(str, rows))}")
     drain_round(capture)
     assert sorted((row["k"], row["n"]) for row in snapshot_rows(capture, "t")) == sorted(rows)
+
+
+@pytest.mark.parametrize("images", [False, True], ids=["snapshot", "window"])
+def test_a_backslash_of_a_session_in_utf8_is_taken_in_a_key_of_sjis(capture, images):
+    """Servers write it as the pair 0x815F; 0x5C as the second byte of another character is no backslash."""
+    capture.execute("CREATE TABLE t (k VARCHAR(9) CHARACTER SET sjis COLLATE sjis_bin PRIMARY KEY, v INT)")
+    if images:
+        drain_round(capture)
+    keys = ["C:\\x", "\u8868", "\u30bd\\"]
+    for key in keys:
+        capture.execute(f"INSERT INTO t VALUES (CONVERT(_utf8mb4 X'{key.encode().hex()}' USING sjis), 1)")
+    if images:
+        rows = [row for each in capture.tables(last_window(capture), "t") for row in each.to_pylist()]
+    else:
+        drain_round(capture)
+        rows = snapshot_rows(capture, "t")
+    assert sorted(row["k"] for row in rows) == sorted(keys)
