@@ -15,6 +15,7 @@ COPY pyproject.toml LICENSE ./
 COPY cdc_lib cdc_lib
 COPY spark_jobs spark_jobs
 COPY plugins plugins
+COPY dags/cdc_sources.py dags/cdc_maintenance.py dags/cdc_wrong_sources.py dags/
 RUN pip install --no-cache-dir --no-deps --no-build-isolation . \
     && useradd --uid 10001 --home-dir /var/lib/airflow --shell /usr/sbin/nologin cdc \
     && mkdir -p /var/lib/airflow /var/lib/cdc \

@@ -21,6 +21,7 @@ from cdc_lib.config.source import SOURCE_NAME
 from cdc_lib.doctor.visit import Visit
 from cdc_lib.errors import ConfigError
 
+DAG_FILES = ("cdc_sources.py", "cdc_maintenance.py", "cdc_wrong_sources.py")
 _PORT, _USER = 3306, "cdc"
 _STORE, _WAREHOUSE = "file:///var/lib/cdc/batches", "file:///var/lib/cdc/lake"
 _CATALOG = "jdbc:sqlite:/var/lib/cdc/lake/catalog.db?busy_timeout=30000"
@@ -56,6 +57,9 @@ def init(
     catalog: Annotated[
         _Text, typer.Option("--catalog", help="JDBC URI of the Iceberg catalog, for a folder without _defaults.yaml.")
     ] = None,
+    airflow: Annotated[
+        bool, typer.Option("--airflow", help="Also write the three DAG files, beside the folder of the source files.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -64,7 +68,7 @@ def init(
     Asks for what no option gives. Exits with 1 if the check finds an error; the file is written all the same.
 
     Example:
-        cdc init
+        cdc init --airflow
         cdc init shop --host db.example.com --ca /etc/cdc/db-ca.pem --tables 'shop.*' --yes
     """
     folder, ask = settings(context).sources, _Questions(yes=yes)
@@ -110,6 +114,8 @@ def init(
         )
     config = _checked(folder, source, texts)
     written = _write(folder, texts)
+    if airflow:
+        written += _write(folder.parent, _dag_files(folder.parent))
     lines = _examine(config, folder / f"{source}.yaml")
     if as_json:
         print_json({"source": source, "files": written, "findings": lines})
@@ -195,6 +201,14 @@ def _write(folder: Path, texts: dict[str, str]) -> list[Path]:
         os.link(part, path)  # fails if somebody made the file meanwhile
         part.unlink()
     return written
+
+
+def _dag_files(folder: Path) -> dict[str, str]:
+    """Return the text of each DAG file that a folder does not have; a wheel has them beside this library, a checkout in ``dags``."""
+    library = Path(__file__).parents[1]
+    found = [library / "dag_files" / name for name in DAG_FILES]
+    texts = [path if path.is_file() else library.parent / "dags" / path.name for path in found]
+    return {path.name: path.read_text() for path in texts if not (folder / path.name).exists()}
 
 
 def _examine(config: SourceConfig, path: Path) -> list[Line]:

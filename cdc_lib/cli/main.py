@@ -9,7 +9,7 @@ import typer
 
 from cdc_lib.cli.errors import EXIT_STATUS, Commands
 from cdc_lib.cli.output import show_log
-from cdc_lib.cli.settings import DEFAULT_SOURCES, Settings
+from cdc_lib.cli.settings import Settings, default_sources
 from cdc_lib.cli.version import version as print_version
 
 app = typer.Typer(
@@ -32,8 +32,13 @@ def _version(show: bool) -> None:
 def options(
     context: typer.Context,
     sources: Annotated[
-        Path, typer.Option("--sources", envvar="CDC_SOURCES", help="Folder of the source files.")
-    ] = DEFAULT_SOURCES,
+        Path | None,
+        typer.Option(
+            "--sources",
+            envvar="CDC_SOURCES",
+            help="Folder of the source files. Default: dags/sources, here or below AIRFLOW_HOME.",
+        ),
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
     _shown: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the installed version and end.")
@@ -41,4 +46,4 @@ def options(
 ) -> None:
     """Store the global options, which come before the command."""
     show_log()
-    context.obj = Settings(sources, debug)
+    context.obj = Settings(sources or default_sources(), debug)

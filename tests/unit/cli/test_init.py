@@ -8,8 +8,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from cdc_lib.cli.init import DAG_FILES
 from cdc_lib.cli.main import app
+from cdc_lib.cli.settings import DEFAULT_SOURCES, default_sources
 from cdc_lib.config import DEFAULTS_FILE, load_source
+from tests.harness.pages import ROOT
 
 SHOP = ("shop", "--host", "127.0.0.1", "--tables", "shop.*")
 
@@ -124,3 +127,37 @@ def test_the_result_is_printed_as_json(init, folder, monkeypatch):
     assert any(one["level"] == "error" and "port=1" in one["what"] for one in found["findings"])
     assert "hunter2" not in result.output
     assert (folder / "shop.yaml").exists()
+
+
+def test_the_dag_files_are_written_beside_the_sources_and_one_that_is_there_stays(init, folder, tmp_path):
+    """Airflow makes the DAGs of the source without a copy by hand; somebody's own DAG file is theirs."""
+    folder.mkdir(parents=True)
+    kept = folder.parent / "cdc_maintenance.py"
+    kept.write_text("# none here\n")
+    result = init(
+        *SHOP,
+        "--store",
+        "file:///s",
+        "--warehouse",
+        "file:///l",
+        "--catalog",
+        "jdbc:sqlite:/c.db",
+        "--airflow",
+        "--yes",
+    )
+    assert result.exit_code == 0, result.output
+    assert kept.read_text() == "# none here\n"
+    assert {one.name for one in folder.parent.glob("*.py")} == set(DAG_FILES)
+    for name in {*DAG_FILES} - {kept.name}:
+        assert (folder.parent / name).read_text() == (ROOT / "dags" / name).read_text()
+        assert name in result.output.replace("\n", "")
+
+
+def test_without_a_folder_here_the_home_of_airflow_is_taken(tmp_path, monkeypatch):
+    """On a worker nobody has to name it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CDC_SOURCES", raising=False)
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
+    assert default_sources() == tmp_path / "airflow" / "dags" / "sources"
+    DEFAULT_SOURCES.mkdir(parents=True)
+    assert default_sources() == DEFAULT_SOURCES

@@ -57,8 +57,8 @@ tables: ["shop.*"]
 
 def installs(line):
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    name, wanted = re.fullmatch(r"pip install (\w+)(?:\[([\w,]+)\])?", " ".join(shlex.split(line))).groups()
-    known = name == "lakecdc" and set((wanted or "").split(",")) <= {*extras, ""}
+    name, wanted = re.fullmatch(r"pip install (\.|\w+)(?:\[([\w,]+)\])?", " ".join(shlex.split(line))).groups()
+    known = name in {".", "lakecdc"} and set((wanted or "").split(",")) <= {*extras, ""}
     return None if known else f"no such package or extra: {line}"
 
 
@@ -85,6 +85,9 @@ PROGRAMS = {
     "cdc": usage_problem,
     "pip": installs,
     "airflow": in_airflow,
+    "python": lambda line: (
+        None if re.fullmatch(r"python -m cdc_lib\.compile_kernels", line) else f"not run by a test: {line}"
+    ),
     "python3": lambda line: None if re.fullmatch(r"python3 -m venv \S+", line) else f"not run by a test: {line}",
     "docker": lambda line: of_a_file("docker-compose.yml") if "compose" in line else of_files(line),
     "kubectl": of_files,
@@ -97,7 +100,7 @@ PROGRAMS = {
 def problem_in(line):
     """Return what is wrong with a line of a shell block, up to a pipe or a file that it writes."""
     line = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", line)  # variables for the program
-    line = re.sub(r"^/\S+/(?=\w+ )", "", line)  # the place of an environment
+    line = re.sub(r"^[~/]\S+/(?=\w+ )", "", line)  # the place of an environment
     program = line.split()[0]
     if program not in PROGRAMS:
         return f"no test knows the program {program}"
