@@ -2,7 +2,8 @@
 
 CdcError
 ├── ConfigError                  a source file, a setting or a command line is wrong
-│   └── LakeTableShared          source tables would be one lake table, and no route says so
+│   ├── LakeTableShared          source tables would be one lake table, and no route says so
+│   └── MaskedColumnMissing      a table lacks a column that a mask names exactly: it may have another name now
 ├── SourceError                  the MySQL or MariaDB server
 │   ├── SourceUnavailable *      cannot connect, or the connection broke
 │   │   └── TunnelUnavailable *  the SSH server or SOCKS proxy on the way does not answer, or its connection broke
@@ -20,7 +21,8 @@ CdcError
 │   ├── UnknownEvent             an event type that is not read yet
 │   ├── UnknownSchema            rows of a table whose columns are not known
 │   ├── UnsupportedValue         a column type or a value with no exact place in the lake
-│   │   └── DateInKey            a date in a key with no place in the lake's type: the table is read again with it as text
+│   │   ├── DateInKey            a date in a key with no place in the lake's type: the table is read again with it as text
+│   │   └── MaskLost             values that the file masks, in a table or column whose name no mask covers
 │   ├── TableReplaced            a captured table has rows that are not in the binlog: it is read again
 │   ├── RowsRolledBack           rows that were rolled back had been decoded: the window is read again
 │   └── ChecksumMismatch         the CRC32 of an event is wrong
@@ -155,6 +157,12 @@ class ConfigError(CdcError):
     code = "config_error"
 
 
+class MaskedColumnMissing(ConfigError):
+    """A table lacks a column that a mask names exactly; under another name its values would be stored without the mask."""
+
+    code = "masked_column_missing"
+
+
 class LakeMissing(ConfigError):
     """The catalog of the lake does not exist yet: nothing was merged."""
 
@@ -280,6 +288,12 @@ class DateInKey(UnsupportedValue):
     """A date in a key that the lake's date type cannot hold; the next plan takes a snapshot with the dates of the key as text."""
 
     code = "date_in_key"
+
+
+class MaskLost(UnsupportedValue):
+    """A table has values that the source file masks, under a name that no mask covers; it is always quarantined."""
+
+    code = "mask_lost"
 
 
 class TableReplaced(DecodeError):

@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 from functools import partial
 
 from cdc_lib.config import Credentials, SourceConfig, StoreKeys
+from cdc_lib.config.shape import has_every_rule
 from cdc_lib.config.start import StartAt
-from cdc_lib.drain.batch import Exclusions
 from cdc_lib.drain.columns import cascade_findings, check_tables, shape_of, versioned
+from cdc_lib.drain.exclusions import Exclusions, hiding_of
 from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import BatchNotDurable, CdcError, ConfigError, CursorMoved, DecodeError, UnsupportedServer
 from cdc_lib.lake.routing import refuse_collisions
@@ -50,6 +51,7 @@ from cdc_lib.plan.gaps import refuse_lost
 from cdc_lib.plan.start import Starter, address_of, reachable
 from cdc_lib.plan.windows import Limits, plan_windows
 from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.quarantine.masks_lost import masks_lost
 from cdc_lib.quarantine.records import releases
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
@@ -180,6 +182,7 @@ class Pipeline:
         unseen, unfinished = definitions.compared(histories, cursor)
         planned = self._without_colliding(cursor.with_versions(known), definitions.tables, by)
         planned = self._with_snapshots_again(self._with_unseen(planned, unseen, by), by)
+        planned = self._with_masks_lost(planned, histories, definitions, facts, by)
         if planned.tables_to_resnapshot:
             requests = SnapshotRequests(self.config, self.credentials, self.store)
             planned = requests.with_snapshots(planned, planned.tables_to_resnapshot, at=_now(), by=by, planned=True)
@@ -223,6 +226,18 @@ class Pipeline:
             return cursor
         request = ResnapshotRequest("its snapshot was being read when an epoch ended", _now(), by)
         return self._quarantine.with_new_snapshots(cursor, lake, tables, request)
+
+    def _with_masks_lost(
+        self, cursor: Cursor, histories: Histories, definitions: ServerDefinitions, facts: ServerFacts, by: str
+    ) -> Cursor:
+        """Return the drain cursor with the tables quarantined that lost a mask since the cursor, before a snapshot reads them."""
+        hiding, again = hiding_of(self.config), definitions.defined_again
+        if hiding is None or all(has_every_rule(self.config, *table) for table in again):
+            return cursor
+        statements = histories.statements(cursor.position, _binlog_end(facts))
+        faulty = masks_lost(hiding, cursor, statements, fold=facts.folds_names)
+        lake = self.cursors.load(self.config.source, LAKE)
+        return self._quarantine.with_faulty(cursor, lake, faulty, at=_now(), by=by)
 
     def _note_complete(self, drain: Cursor, facts: ServerFacts, asked: datetime) -> None:
         """Store the time when the lake had every change: the lag grows from then on while the server cannot be reached."""
@@ -352,7 +367,7 @@ class Pipeline:
         config = self.config.with_text_keys(cursor.text_keys)
         if isinstance(unit, Window):
             earlier = [window for window in cursor.in_flight if window.stop <= unit.start]
-            excluded = Exclusions(cursor.skipped_tables(unit), cursor.replaced(unit))
+            excluded = Exclusions.of(cursor, unit)
             drainer = Drainer(config, self.credentials, self.store, known=cursor.versions)
             before = cursor.gtids_before(unit)
             return drainer.window(unit, cursor.identity, earlier, excluded, cursor.file_times, before)

@@ -188,6 +188,10 @@ class SchemaReader(Protocol):
         """Return the table's current columns, or None if the table does not exist."""
         ...
 
+    def generated_from(self, database: str, table: str) -> Mapping[str, str]:
+        """Return the expressions of the table's generated columns."""
+        ...
+
 
 Rows = TypeVar("Rows")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.drain.batch import Exclusions, WindowBatches
+from cdc_lib.drain.batch import WindowBatches
 from cdc_lib.drain.columns import shape_of
+from cdc_lib.drain.exclusions import Exclusions
 from cdc_lib.drain.origin import ArchivedOrigin, archived_facts
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.manifest import Manifest
@@ -57,5 +58,5 @@ class ArchiveDecoder:
             dict.fromkeys(cursor.versions, False),
         )  # fmt: skip
         batches = WindowBatches(config, self.target, shape_of(config, self.credentials), origin)
-        excluded = Exclusions(cursor.skipped_tables(window), cursor.replaced(window))
+        excluded = Exclusions.of(cursor, window)
         return batches.write(window, histories, (), excluded, {})

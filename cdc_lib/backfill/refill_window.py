@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from cdc_lib.backfill.decode import ArchiveDecoder
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.drain.batch import Exclusions
+from cdc_lib.drain.exclusions import Exclusions
 from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import CdcError, CorruptBatch, SourceError
 from cdc_lib.model.cursor import Cursor
@@ -99,7 +99,7 @@ class WindowRefiller:
             return
         drainer = Drainer(self.config, self.credentials, self.store, known=self.drain.versions)
         for one in [window] if part.bounds_known else self._windows(window, server):
-            excluded = Exclusions(self.drain.skipped_tables(one), self.drain.replaced(one))
+            excluded = Exclusions.of(self.drain, one)
             yield RefilledWindow(self._drain_again(drainer, one, identity, excluded), from_archive=False)
 
     def _server_with(self, window: Window, identity: ServerIdentity) -> ServerFacts | SourceError:

@@ -14,7 +14,7 @@ from cdc_lib.backfill.archive import BackfillArchive
 from cdc_lib.backfill.decode import ArchiveDecoder
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.start import StartAt
-from cdc_lib.drain.batch import Exclusions
+from cdc_lib.drain.exclusions import Exclusions
 from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import BatchesMissing, ConfigError
 from cdc_lib.model.backfill import Period
@@ -80,7 +80,7 @@ class BatchReplay:
         while cursor.position < stop:
             planned = cursor if cursor.in_flight else cursor.with_windows(self._windows(cursor, facts, bounds, stop))
             window = planned.in_flight[0]
-            excluded = Exclusions(live.skipped_tables(window), live.replaced(window))
+            excluded = Exclusions.of(live, window)
             known = (*live.versions, *cursor.versions)
             drainer = Drainer(here, self.credentials, self.target, self.live, known)
             report(drainer.window(window, live.identity, (), excluded))

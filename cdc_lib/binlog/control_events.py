@@ -222,6 +222,7 @@ class ControlEvents:
         followed = self._followed(touched)
         if means.tables:
             progress = self._progress
+            self._naming.masked.take(means, statement, progress.error_context())
             found = self._changes.of(means, followed, statement, progress.position, progress.error_context())
             self._summary.statements += [self._dated(one) for one in found]
             if means.effect != "create":

@@ -25,6 +25,12 @@ def bases(shadow: str) -> tuple[str, ...]:
     return _bases(match) if match is not None else ()
 
 
+def named_after(table: str) -> tuple[str, ...]:
+    """Return the names of the tables that a tool's table, new or old, may hold rows of; empty for other tables."""
+    match = _NEW.fullmatch(table) or _OLD.fullmatch(table)
+    return _bases(match) if match is not None else ()
+
+
 def is_swap(table: str, moved_to: str, shadow: str) -> bool:
     """Whether two renames are the swap of such a tool.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from cdc_lib.config.patterns import is_exact, matches_column
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.comments import TableComments
 from cdc_lib.model.mask import Mask
@@ -41,6 +43,16 @@ class _TableRules:
     def mask_of(self, column: str) -> Mask | None:
         return next((rule.value for rule in self.masks if rule.masks(column)), None)
 
+    def hides(self, column: str) -> bool:
+        """Whether no value of a column is stored as it is."""
+        return not self.keeps(column) or self.mask_of(column) is not None
+
+    @property
+    def hiding(self) -> set[str]:
+        """The patterns of columns that are masked or left out; ``* but …`` where the file lists those that are kept."""
+        listed = {f"* but {', '.join(rule.include)}" for rule in self.columns if "*" not in rule.include}
+        return listed.union(*(rule.columns for rule in self.masks), *(rule.exclude for rule in self.columns))
+
     def with_booleans(self, schema: TableSchema) -> TableSchema:
         """Return a schema in which unmasked columns are booleans as the rules say."""
         return replace(schema, columns=tuple(map(self._as_stored, schema.columns))) if self.booleans else schema
@@ -67,6 +79,11 @@ def is_masked(config: SourceConfig, database: str, table: str) -> bool:
     return any(rule.covers(database, table) for rule in config.masks)
 
 
+def is_hidden(config: SourceConfig, database: str, table: str, column: str) -> bool:
+    """Whether no value of a column is stored as it is."""
+    return _TableRules.of(config, database, table).hides(column)
+
+
 def stored_as(config: SourceConfig, database: str, table: str, column: str) -> str | None:
     """Return how a column is stored: None if it is not, its mask as text, BOOLEAN, or an empty text if it is as it is.
 
@@ -87,10 +104,51 @@ def masks_column(config: SourceConfig, database: str, table: str, column: str) -
     return rules.keeps(column) and rules.mask_of(column) is not None
 
 
+def has_every_rule(config: SourceConfig, database: str, table: str) -> bool:
+    """Whether all rules about columns cover a table: then it hides what any table hides."""
+    return all(rule.covers(database, table) for rule in (*config.masks, *config.columns))
+
+
+def shown_under(config: SourceConfig, origin: tuple[str, str], name: tuple[str, str]) -> str:
+    """Return a column of a table, or a pattern, that is masked or left out, and would be stored as it is under another name.
+
+    It follows from the rules alone: a pattern is covered by itself, or by all columns.
+
+    Args:
+        config: of the source.
+        origin: the table.
+        name: under which its rows would be stored.
+
+    Returns:
+        An empty text if there is none.
+    """
+    if origin == name:
+        return ""
+    before, after = _TableRules.of(config, *origin), _TableRules.of(config, *name)
+    if set(before.columns) <= set(after.columns) and set(before.masks) <= set(after.masks):
+        return ""
+    covered = after.hiding
+    open_ = (one for one in sorted(before.hiding) if not {one, "*"} & covered)
+    return next((one for one in open_ if not is_exact(one) or (before.hides(one) and not after.hides(one))), "")
+
+
+def hidden_elsewhere(config: SourceConfig, columns: Collection[str]) -> dict[str, str]:
+    """Return those of the columns that some tables mask or leave out by name, each with the pattern of these tables."""
+    rules = [(rule.tables, rule.columns) for rule in config.masks] + [
+        (rule.tables, rule.exclude) for rule in config.columns
+    ]
+    return {
+        column: tables
+        for tables, patterns in reversed(rules)
+        for column in columns
+        if any(matches_column(pattern, column) for pattern in patterns)
+    }
+
+
 def stored_comments(config: SourceConfig, comments: TableComments) -> TableComments:
-    """Return a table's comments without those of columns that are left out."""
+    """Return a table's comments without those of columns that are masked or left out: a comment may show values."""
     rules = _TableRules.of(config, *comments.table.pair)
-    return replace(comments, columns={name: text for name, text in comments.columns.items() if rules.keeps(name)})
+    return replace(comments, columns={name: text for name, text in comments.columns.items() if not rules.hides(name)})
 
 
 def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:

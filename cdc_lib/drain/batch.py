@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from cdc_lib.binlog.ddl.effects import Kept, Naming
 from cdc_lib.binlog.ddl.history.window import WindowHistory
+from cdc_lib.binlog.ddl.masked_rows import MaskedRows
 from cdc_lib.binlog.framing.scan_progress import WindowSummary
 from cdc_lib.binlog.reader import WindowReader
-from cdc_lib.binlog.rows.captured_tables import CapturedTables, tables_at_fault
+from cdc_lib.binlog.rows.captured_tables import CapturedTables, fault_of, tables_at_fault
 from cdc_lib.binlog.rows.cascades import CascadeWatch
 from cdc_lib.binlog.rows.masking import Shape
 from cdc_lib.binlog.rows.rolled_back import RolledBackRows
@@ -25,10 +26,12 @@ from cdc_lib.binlog.stream_facts import StreamFacts, nothing_omittable
 from cdc_lib.config import SourceConfig
 from cdc_lib.config.shape import is_shaped, stored_as
 from cdc_lib.config.sharing import shares_lake_table
+from cdc_lib.drain.exclusions import Exclusions, masked_rows
 from cdc_lib.drain.origin import Origin
 from cdc_lib.errors import (
     DateInKey,
     DecodeError,
+    MaskLost,
     PositionNotFound,
     RowsRolledBack,
     TableReplaced,
@@ -52,20 +55,6 @@ from cdc_lib.store.parquet import BatchWriter
 from cdc_lib.store.raw_archive import RawArchiveWriter
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Exclusions:
-    """The tables that a window leaves out, or may leave out.
-
-    Args:
-        skipped: tables quarantined when the window was planned: their rows are not decoded.
-        replaced: tables whose rows a new snapshot replaces: they are left out if they are at fault. The window cannot have been
-            drained with them before, so that its bytes stay the same.
-    """
-
-    skipped: Collection[TableName] = ()
-    replaced: Collection[TableName] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +90,8 @@ class WindowBatches:
         excluded: dict[TableName, Fault | None] = dict.fromkeys(leaving.skipped)
         rolled_back = RolledBackRows()
         while True:
-            reading = _WindowReading(self.config, window, leaving.replaced, excluded, rolled_back, before)
+            masked = masked_rows(self.config, leaving, excluded)
+            reading = _WindowReading(self.config, window, leaving.replaced, excluded, rolled_back, masked, before)
             try:
                 manifest = self._read_and_write(reading, histories, undrained, file_times)
                 return replace(manifest, versions=tuple(sorted(key for key, own in histories.known.items() if own)))
@@ -179,6 +169,7 @@ class WindowBatches:
             stored=partial(stored_as, config),
             shares=partial(shares_lake_table, config),
             date_texts=config.values.has_date_texts,
+            masked=reading.masked,
         )
         captured = CapturedTables(
             reading.wants,
@@ -211,6 +202,7 @@ class _WindowReading:
         excluded: tables that are left out, with the faults that earlier readings found in them; None for a table that was
             quarantined before.
         rolled_back: rolled-back rows that earlier readings found.
+        masked: follows whose rows tables have.
         before: GTIDs of all transactions before the window; None if unknown.
         faults: the first fault of each table in this reading.
     """
@@ -220,6 +212,7 @@ class _WindowReading:
     replaced: Collection[TableName]
     excluded: Mapping[TableName, Fault | None]
     rolled_back: RolledBackRows
+    masked: MaskedRows
     before: GtidSet | None = None
     faults: dict[TableName, Fault] = field(default_factory=dict)
 
@@ -275,7 +268,10 @@ class _WindowReading:
             raise error
         new = {table: fault for table, fault in found.items() if table not in self.excluded}
         for table, fault in new.items():
-            self.faults.setdefault(table, fault)
+            if table not in self.faults or isinstance(error, MaskLost):  # no snapshot may read a table that lost a mask
+                self.faults[table] = fault
+            if isinstance(error, MaskLost):
+                self.masked.lost(table.pair, [one.pair for one in fault.rows_of])
         return new.keys()
 
 
@@ -316,15 +312,14 @@ def at_fault(
         replaced: tables that may be left out regardless of ``on_error``.
     """
     tables = tables_at_fault(error, config.tables.captures)
-    automatic = isinstance(error, DateInKey | TableReplaced)
+    automatic = isinstance(error, DateInKey | TableReplaced | MaskLost)
     if config.on_error != "quarantine" and not automatic and not set(tables) <= set(replaced):
         return {}
     error.fill(source=config.source)
     file, offset = error.context.get("file"), error.context.get("offset")
     if isinstance(file, str) and isinstance(offset, int):
         at = Position(file, offset)
-    fault = Fault(at, error.code, error.message, error.hint)
-    return dict.fromkeys(tables, fault)
+    return dict.fromkeys(tables, fault_of(error, at))
 
 
 def _without_cure(

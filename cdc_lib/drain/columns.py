@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from cdc_lib.binlog.rows.captured_tables import as_fault
 from cdc_lib.binlog.rows.hidden_columns import VERSIONED
 from cdc_lib.binlog.rows.masking import Masker, Shape
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.patterns import matches
-from cdc_lib.config.shape import is_mapped, projection_of, targets_of
+from cdc_lib.config.shape import is_hidden, is_mapped, projection_of, targets_of
 from cdc_lib.errors import CdcError, ConfigError, IncompatibleSchema, TableUnreadable
 from cdc_lib.lake.routing import collisions
 from cdc_lib.lake.union import Shard, union
 from cdc_lib.model.cascades import Cascades
 from cdc_lib.model.finding import Finding
+from cdc_lib.model.lexer import words
 from cdc_lib.model.projection import Projection, refuse_masked_keys
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
@@ -54,8 +56,8 @@ def check_tables(config: SourceConfig, shape: Shape, reader: SchemaReader, table
             continue
         try:
             _settled(config, shape, schema)
-        except ConfigError:
-            if config.on_error != "quarantine":
+        except ConfigError as error:
+            if as_fault(error, quarantines=config.on_error == "quarantine") is None:
                 raise  # else as above
 
 
@@ -155,6 +157,8 @@ def findings(
         if projection.masked:
             yield Finding("ok", f"{schema.name}: masks on {', '.join(sorted(projection.masked))}")
     yield from _without_effect(config, names)
+    yield from _shown_elsewhere(config, [schema for schema, _ in names])
+    yield from _generated(config, reader, [schema for schema, _ in names])
     for name, sources in by_lake_table.items():
         yield from _judge_lake_table(name, sources)
 
@@ -210,6 +214,41 @@ def _without_effect(config: SourceConfig, names: Sequence[tuple[TableSchema, tup
         if not any(matches(pattern, *table) for _, table in names):
             what = f"{pattern} under {kind} names no captured table"
             yield Finding("warning", what, "Correct the pattern, or leave it for a table that is still to come.")
+
+
+def _shown_elsewhere(config: SourceConfig, schemas: Sequence[TableSchema]) -> Iterator[Finding]:
+    """Yield the tables that store a column as it is whose name is hidden in other tables: they may be copies of these."""
+    hidden: dict[str, list[TableName]] = {}
+    for schema in schemas:
+        for column in schema.columns:
+            if is_hidden(config, schema.database, schema.table, column.name):
+                hidden.setdefault(column.name.lower(), []).append(schema.name)
+    for schema in schemas:
+        names = [c.name for c in schema.columns if not is_hidden(config, schema.database, schema.table, c.name)]
+        shown = {name: hidden[name.lower()] for name in names if name.lower() in hidden}
+        if shown:
+            others = list(dict.fromkeys(table for tables in shown.values() for table in tables))
+            of = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
+            yield Finding(
+                "warning",
+                f"{schema.name} stores {', '.join(shown)} as it is, which is masked or left out in {of}",
+                f"If it holds the same values, name {schema.name} under masks or columns as well, or exclude it under tables.",
+            )
+
+
+def _generated(config: SourceConfig, reader: SchemaReader, schemas: Sequence[TableSchema]) -> Iterator[Finding]:
+    """Yield the generated columns that are stored as they are, and are made of hidden columns."""
+    for schema in schemas:
+        table = schema.database, schema.table
+        hidden = {one.name.lower() for one in schema.columns if is_hidden(config, *table, one.name)}
+        for column, expression in reader.generated_from(*table).items() if hidden else ():
+            of = sorted({word.text for word in words(expression) if word.text.lower() in hidden})
+            if of and column.lower() not in hidden:
+                yield Finding(
+                    "warning",
+                    f"column {column} of {schema.name} is generated from {', '.join(of)}, masked or left out, and is stored as it is",
+                    "Name it under masks or columns in the source file as well.",
+                )
 
 
 def _wrong(error: CdcError) -> Finding:

@@ -11,8 +11,9 @@ from itertools import chain
 
 from cdc_lib.binlog.rows.masking import Shape
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.drain.batch import Exclusions, WindowBatches
+from cdc_lib.drain.batch import WindowBatches
 from cdc_lib.drain.columns import shape_of
+from cdc_lib.drain.exclusions import Exclusions
 from cdc_lib.drain.origin import ServerOrigin
 from cdc_lib.errors import (
     BatchMismatch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from cdc_lib.errors import ConfigError
+from cdc_lib.errors import ConfigError, MaskedColumnMissing
 from cdc_lib.model.manifest import CHANGE_COLUMNS
 from cdc_lib.model.mask import Mask
 from cdc_lib.model.schema import Column, TableSchema
@@ -61,8 +61,9 @@ def project(schema: TableSchema, keeps: Keeps, masks: Masks, required: Sequence[
         required: columns that masks name exactly; a missing one may have been renamed, and would be stored unmasked.
 
     Raises:
-        ConfigError: a key column is left out or has a mask other than hash, no column is kept, a column that a mask names does
-            not exist, or Spark takes the name of a column for another name.
+        MaskedColumnMissing: a column that a mask names does not exist.
+        ConfigError: a key column is left out or has a mask other than hash, no column is kept, or Spark takes the name of a
+            column for another name.
     """
     _refuse_missing(schema, required)
     kept = tuple(i for i, column in enumerate(schema.columns) if keeps(column.name))
@@ -95,7 +96,7 @@ def _refuse_missing(schema: TableSchema, required: Sequence[str]) -> None:
     there = {column.name.lower() for column in schema.columns}
     for name in required:
         if name.lower() not in there:
-            raise ConfigError(
+            raise MaskedColumnMissing(
                 f"masks name the column {name}, which the table does not have: under another name it would be stored "
                 "as it is",
                 hint="Name the column as the source does; a name with a wildcard (such as mail*) need not be there.",

@@ -27,12 +27,14 @@ class Fault:
         code: code of the error, see :mod:`cdc_lib.errors`; a newer release may have written one that is not known here.
         reason: message of the error, without row values.
         hint: what to do about it; may be empty.
+        rows_of: of a lost mask: the tables whose rows the table may have; the table itself if its own columns have other names.
     """
 
     position: Position
     code: str
     reason: str
     hint: str = ""
+    rows_of: tuple[TableName, ...] = ()
 
 
 def is_replaced(fault: Fault) -> bool:

@@ -216,6 +216,16 @@ class InformationSchema:
         )
         return frozenset(str(name) for (name,) in rows)
 
+    def generated_from(self, database: str, table: str) -> dict[str, str]:
+        """Return the expressions of a table's generated columns."""
+        rows = self._rows(
+            "SELECT COLUMN_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS "
+            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND GENERATION_EXPRESSION <> '' ORDER BY ORDINAL_POSITION",
+            (database, table),
+            TableName(database, table),
+        )
+        return {str(name): str(expression) for name, expression in rows}
+
     def _rows(
         self, sql: str, arguments: Sequence[object], table: str = "", *, invalid: str = "replace"
     ) -> list[tuple[Any, ...]]:

@@ -62,7 +62,7 @@ class ServerDefinitions:
             check: refuses tables that do not fit the source file; it gets those that were not checked with this file.
         """
         mapped = any(is_mapped(config, *table) for table in tables)
-        needed = mapped or not (facts.names_columns and logs_cascades(facts))
+        needed = mapped or bool(config.masks or config.columns) or not (facts.names_columns and logs_cascades(facts))
         last = last_tables(store, config.source) if needed else None
         if last is not None and not last.identity.is_same_server(facts.identity):
             last = None
@@ -99,6 +99,11 @@ class ServerDefinitions:
             return (), changed
         found = histories.compare(changed, cursor.position)
         return found.unseen, [*found.unseen, *found.undecided]  # a request counts when the cursor has moved
+
+    @property
+    def defined_again(self) -> Tables:
+        """The captured tables that were made, renamed or changed since the last plan."""
+        return [one for one in self.tables if one not in self.defined.unchanged]
 
     def note(self, store: ObjectStore, unfinished: Tables) -> None:
         """Store which tables the next plan need not look at, and their foreign keys for the windows."""

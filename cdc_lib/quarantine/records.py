@@ -179,7 +179,7 @@ def resume(cursor: Cursor, table: str, until: Position, task: SnapshotTask | Non
 
 
 def refuse(cursor: Cursor, table: TableName, fault: Fault, *, at: datetime, by: str) -> Cursor:
-    """Return the drain cursor with a table quarantined whose requested snapshot cannot begin; unchanged without a request.
+    """Return the drain cursor with a table quarantined whose requested snapshot or resume cannot begin; unchanged without an open record.
 
     Args:
         cursor: the drain cursor.
@@ -191,8 +191,9 @@ def refuse(cursor: Cursor, table: TableName, fault: Fault, *, at: datetime, by: 
     record = cursor.quarantine_record(table)
     if record is None or not record.is_open:
         return cursor
-    unread = _planned_to(cursor)
-    refused = replace(record, fault=fault, skip_decode_from=unread, skip_decode_epoch=cursor.epoch, at=at, by=by)
+    refused = replace(record, fault=fault, at=at, by=by)
+    if record.fault is None:  # else windows were planned to skip the table
+        refused = replace(refused, skip_decode_from=_planned_to(cursor), skip_decode_epoch=cursor.epoch)
     return replace(cursor, quarantine=tuple(refused if one == record else one for one in cursor.quarantine))
 
 

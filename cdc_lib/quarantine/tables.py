@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from cdc_lib.config import SourceConfig
-from cdc_lib.errors import DateInKey
+from cdc_lib.errors import DateInKey, MaskLost
 from cdc_lib.lake.routing import colliding, collisions
 from cdc_lib.model.by_table import Change, table_by_table
 from cdc_lib.model.cursor import Cursor
@@ -20,7 +20,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.plan.gaps import lost_chunk
 from cdc_lib.ports import ObjectStore
-from cdc_lib.quarantine.records import FaultyTable, Unmerged, quarantine
+from cdc_lib.quarantine.records import FaultyTable, Unmerged, quarantine, refuse
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.manifests import first_chunks_of, read_to_of
@@ -52,7 +52,29 @@ class Quarantine:
             at: now (UTC).
             by: who requests it.
         """
-        faulty, renamed = list(_faulty(manifests)), list(self._renamed_meanwhile(cursor, manifests))
+        renamed = list(self._renamed_meanwhile(cursor, manifests))
+        return self.with_faulty(cursor, lake, list(_faulty(manifests)), renamed, at=at, by=by)
+
+    def with_faulty(
+        self,
+        cursor: Cursor,
+        lake: Cursor | None,
+        faulty: Sequence[FaultyTable],
+        renamed: Sequence[tuple[TableName, Position]] = (),
+        *,
+        at: datetime,
+        by: str,
+    ) -> Cursor:
+        """Return the drain cursor with tables quarantined, or with requests for new snapshots of them.
+
+        Args:
+            cursor: the drain cursor.
+            lake: the lake's cursor.
+            faulty: tables and their faults.
+            renamed: tables whose columns were renamed while they were read, and where.
+            at: now (UTC).
+            by: who requests it.
+        """
         if not faulty and not renamed:
             return cursor
         unmerged = self._unmerged(cursor, lake)
@@ -67,6 +89,8 @@ class Quarantine:
         def recorded(one: FaultyTable, alone: Cursor) -> Cursor:
             if is_replaced(one.fault):
                 return resnapshot(alone, one.table, one.start, one.fault.reason)
+            if one.fault.code == MaskLost.code:  # nothing that waits for a snapshot or a resume may read the table
+                alone = refuse(alone, one.table, one.fault, at=at, by=by)
             place = places.get(one.table)
             mine = (place.epoch, place.position) if place is not None else reached
             stopped = place is not None and place.stopped is not None
@@ -208,7 +232,8 @@ class Quarantine:
         Raises:
             BatchesMissing: the last chunk of a snapshot is acknowledged but not stored.
         """
-        any_of_them = self.config.on_error == "quarantine" or bool(drain.quarantine)
+        hides = bool(self.config.masks or self.config.columns)  # a lost mask always quarantines its table
+        any_of_them = self.config.on_error == "quarantine" or hides or bool(drain.quarantine)
         tasks = [task for task in self._tasks(drain, lake).values() if any_of_them or task.selection is not None]
         waiting = [Unmerged(task, self._high(task)) for task in tasks]
         lost = (lost_chunk(self.store, one.task) for one in waiting if one.high is None)

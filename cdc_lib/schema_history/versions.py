@@ -158,7 +158,7 @@ class Histories:
             read = {entity: one for entity in new if (one := self._read(read_one, entity)) is not None}
         if not read:
             return ()
-        statements = self._statements(since, max(r.binlog_end for r in read.values()))
+        statements = self.statements(since, max(r.binlog_end for r in read.values()))
         named = self._named(statements)
         before = self._of_epoch(former).states(since) if former is not None else {}
         for entity, one in read.items():
@@ -200,9 +200,7 @@ class Histories:
                 one = self._read(read_one, entity)
                 if one is not None and one.definition and not decode_alike(version.definition, one.definition):
                     changed[entity] = version, one
-        named = self._named(
-            self._statements(since, max((one.binlog_end for _, one in changed.values()), default=since))
-        )
+        named = self._named(self.statements(since, max((one.binlog_end for _, one in changed.values()), default=since)))
         for entity, (version, one) in changed.items():
             if entity not in named:
                 self._put_unseen(version, since, one)
@@ -285,9 +283,9 @@ class Histories:
             return version.position, version.definition or lost
 
         def gap() -> list[Dated]:
-            return [dated for before in undrained for dated in self._statements(before.start, before.stop)]
+            return [dated for before in undrained for dated in self.statements(before.start, before.stop)]
 
-        already_read = _StatementRange(self._statements, self._named)
+        already_read = _StatementRange(self.statements, self._named)
         return WindowHistory(base, gap, partial(self._reread, already_read=already_read, kept=kept), rules)
 
     def keep(self, history: WindowHistory, window: Window) -> None:
@@ -392,8 +390,8 @@ class Histories:
 
             yield read
 
-    def _statements(self, start: Position, stop: Position) -> list[Dated]:
-        """Return the statements of a binlog range."""
+    def statements(self, start: Position, stop: Position) -> list[Dated]:
+        """Return the statements that define something in a binlog range."""
         if not start < stop:
             return []
         facts = StreamFacts(self.facts.identity.flavor, self.facts.checksum, self.charsets)

@@ -237,9 +237,10 @@ class ChunkReader:
             refuse_masked_keys(projection)
         except ConfigError as error:
             close()
-            if self.config.on_error == "quarantine" and "table" in error.context:
-                raise as_fault(error) from error
-            raise
+            fault = as_fault(error, quarantines=self.config.on_error == "quarantine")
+            if fault is None:
+                raise
+            raise fault from error
         return projection
 
     def _upper(self, schema: TableSchema, index: str) -> tuple[str, ...] | None:

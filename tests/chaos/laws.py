@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cdc_lib.config import Credentials, SourceConfig
-from cdc_lib.drain.batch import Exclusions
+from cdc_lib.drain.exclusions import Exclusions
 from cdc_lib.drain.window import Drainer, contents_of
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.manifest import Manifest
@@ -94,7 +94,7 @@ class Laws:
         state = self._manifest(window)
         assert state is not None
         drainer = Drainer(config, credentials, LocalStore(empty))
-        without = Exclusions(cursor.skipped_tables(window), cursor.replaced(window))
+        without = Exclusions.of(cursor, window)
         drainer.window(window, cursor.identity, leaving=without)
         again = find_manifest(drainer.store, layout.manifest_key(window))
         assert again is not None

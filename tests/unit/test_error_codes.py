@@ -62,6 +62,8 @@ CODES = frozenset(
         "machine_exhausted",
         "lake_refused",
         "lake_table_shared",
+        "mask_lost",
+        "masked_column_missing",
         "merge_conflict",
         "foreign_change",
         "spark_unavailable",

@@ -59,6 +59,7 @@ class Meaning:
         if_missing: a CREATE that does nothing where there is such a table.
         replaces: a CREATE that drops such a table first.
         rekeys: an ALTER that speaks of the primary key.
+        like: of a CREATE, the table whose columns it takes.
     """
 
     effect: Effect
@@ -68,11 +69,13 @@ class Meaning:
     if_missing: bool = False
     replaces: bool = False
     rekeys: bool = False
+    like: Name | None = None
 
     def folded(self) -> Meaning:
         """Return the same with names in lower case, as servers compare them with lower_case_table_names=1."""
         renamed = tuple((_lower(old), _lower(new)) for old, new in self.renamed)
-        return replace(self, tables=tuple(map(_lower, self.tables)), renamed=renamed)
+        like = _lower(self.like) if self.like is not None else None
+        return replace(self, tables=tuple(map(_lower, self.tables)), renamed=renamed, like=like)
 
 
 def without_set_statement(statement: str, quoting: Quoting = DEFAULT_QUOTING) -> str:
@@ -153,7 +156,10 @@ def _of_definition(verb: str, keys: Sequence[str], words: Sequence[Word], databa
         return _renames(read, database)
     if verb == "CREATE":
         opens = [word.key for word in words[-2:]] == ["START", "TRANSACTION"]
-        return Meaning("create", (read.table(database),), opens, if_missing=if_missing, replaces=replaces)
+        made = read.table(database)
+        read.accept("(")
+        like = read.table(database) if read.accept("LIKE") else None
+        return Meaning("create", (made,), opens, if_missing=if_missing, replaces=replaces, like=like)
     found = _of_alter(read, database)
     if "IGNORE" in keys[1:at] and _REMOVING & {word.key for word in words}:
         found = replace(found, effect="lossy")  # MariaDB leaves out rows with a key that another has

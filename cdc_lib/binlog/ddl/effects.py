@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from cdc_lib.binlog.ddl.ddl import Meaning, Name
+from cdc_lib.binlog.ddl.masked_rows import MaskedRows
 from cdc_lib.config.shadows import is_swap
 from cdc_lib.model.ddl_effect import TableStatement, TableStatementKind
 from cdc_lib.model.position import Position
@@ -46,6 +47,7 @@ class Naming:
         stored: how a column is stored: its mask, empty without one; None if it is not stored.
         shares: whether a table may share its lake table with others.
         date_texts: whether the lake keeps dates of a table as the text that SELECT shows.
+        masked: follows whose rows tables have; it does nothing where the file hides no column.
     """
 
     fold: bool = False
@@ -55,6 +57,7 @@ class Naming:
     stored: Callable[[str, str, str], str | None] = _as_it_is
     shares: Callable[[str, str], bool] = _never
     date_texts: Callable[[TableName], bool] = _no_texts
+    masked: MaskedRows = field(default_factory=MaskedRows)
 
 
 def table_statements(

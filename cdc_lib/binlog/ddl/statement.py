@@ -36,6 +36,7 @@ class Statement:
         mode_known: whether the SQL mode is also that in which the text was read; not where the statement itself sets another.
         mariadb: whether the server is MariaDB.
         spaces: characters beyond ASCII that are spaces in the text.
+        with_rows: whether rows come in its transaction in MariaDB; so a CREATE TABLE is one with a SELECT.
     """
 
     text: str
@@ -47,6 +48,7 @@ class Statement:
     mode_known: bool = True
     mariadb: bool = True
     spaces: str = ""
+    with_rows: bool = False
 
     @property
     def quotings(self) -> tuple[Quoting, ...]:
@@ -81,7 +83,7 @@ def statement_of(
     sql_mode = int.from_bytes(status.get(_SQL_MODE, b""), "little")
     own = charsets.get(int.from_bytes(status[_DATABASE], "little"), "") if _DATABASE in status else ""
     spaces = "\xa0" if client in NO_BREAK_SPACES else ""
-    return Statement(text, database, sql_mode, server, exact, own, mariadb=mariadb, spaces=spaces)
+    return Statement(text, database, sql_mode, server, exact, own, mariadb=mariadb, spaces=spaces, with_rows=with_rows)
 
 
 def _variables(status: bytes) -> dict[int, bytes]:

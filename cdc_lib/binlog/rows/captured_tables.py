@@ -7,7 +7,18 @@ from dataclasses import dataclass, field
 
 from cdc_lib.binlog.rows.cascades import CascadeWatch
 from cdc_lib.binlog.rows.masking import Shape
-from cdc_lib.errors import CdcError, ChecksumMismatch, ConfigError, DecodeError, TableUnreadable, UnsupportedValue
+from cdc_lib.errors import (
+    CdcError,
+    ChecksumMismatch,
+    ConfigError,
+    DecodeError,
+    MaskedColumnMissing,
+    MaskLost,
+    TableUnreadable,
+    UnsupportedValue,
+)
+from cdc_lib.model.position import Position
+from cdc_lib.model.quarantine import Fault
 from cdc_lib.model.table_name import EVERY_TABLE, TableName
 from cdc_lib.ports import CaptureFilter
 
@@ -50,9 +61,21 @@ class CapturedTables:
         return self.captures(database, table) and not self.excludes(database, table)
 
 
-def as_fault(error: ConfigError) -> UnsupportedValue:
-    """Return the error of a table on which the source file cannot be followed as a fault of this table alone."""
-    return UnsupportedValue(error.message, hint=error.hint, **error.context)
+def as_fault(error: ConfigError, *, quarantines: bool) -> UnsupportedValue | None:
+    """Return the error of a table on which the source file cannot be followed as a fault of this table alone.
+
+    Args:
+        error: the error.
+        quarantines: whether any such error quarantines its table; a lost mask always does.
+
+    Returns:
+        None if it stops the source.
+    """
+    if "table" not in error.context:
+        return None
+    if isinstance(error, MaskedColumnMissing):
+        return MaskLost(error.message, hint=error.hint, **error.context, rows_of=error.context["table"])
+    return UnsupportedValue(error.message, hint=error.hint, **error.context) if quarantines else None
 
 
 def tables_at_fault(error: CdcError, captures: CaptureFilter) -> tuple[TableName, ...]:
@@ -71,3 +94,10 @@ def tables_at_fault(error: CdcError, captures: CaptureFilter) -> tuple[TableName
     except ConfigError:
         return ()  # the error is about something else than tables
     return tables if tables and all(table.table != EVERY_TABLE and captures(*table.pair) for table in tables) else ()
+
+
+def fault_of(error: DecodeError | TableUnreadable, at: Position) -> Fault:
+    """Return an error as it is recorded."""
+    rows_of = error.context.get("rows_of")
+    origins = tuple(TableName.listed(rows_of)) if isinstance(rows_of, str) else ()
+    return Fault(at, error.code, error.message, error.hint, origins)

@@ -103,9 +103,10 @@ class KnownTables:
                     self.parents[self._by_layout[key]] = layout
         except (DecodeError, ConfigError) as error:
             error.context = {**self._progress.error_context(), **error.context}
-            if isinstance(error, ConfigError) and self.captured.quarantines and "table" in error.context:
-                raise as_fault(error) from error
-            raise
+            fault = as_fault(error, quarantines=self.captured.quarantines) if isinstance(error, ConfigError) else None
+            if fault is None:
+                raise
+            raise fault from error
         self._last[name] = self._by_layout[key]
         self._learn(table_id, self._by_layout[key])
 

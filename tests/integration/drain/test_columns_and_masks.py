@@ -6,7 +6,6 @@ import hashlib
 import hmac
 from dataclasses import replace
 
-import pyarrow.parquet as pq
 import pytest
 
 from cdc_lib.drain.window import Drainer
@@ -14,6 +13,7 @@ from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.snapshot.reader import SnapshotReader
 from cdc_lib.store import layout
 from tests.harness.capture import Capture
+from tests.harness.stored_values import everything
 
 KEY = "a key that is long enough"
 
@@ -67,18 +67,6 @@ def hashed(text):
 
 def own(row):
     return {name: value for name, value in row.items() if not name.startswith("_")}
-
-
-def everything(store):
-    """Return all that the store holds as text: documents as they are, Parquet files value by value."""
-    texts = []
-    for info in store.list(""):
-        texts.append(info.key)
-        with store.open_read(info.key) as data:
-            texts.append(
-                str(pq.read_table(data).to_pylist()) if info.key.endswith(".parquet") else data.read().decode()
-            )
-    return "\n".join(texts)
 
 
 def test_masks_and_left_out_columns_are_the_same_in_the_drain_and_the_snapshot(any_server, database, tmp_path):
@@ -182,16 +170,32 @@ def test_a_key_column_that_is_left_out_stops_the_window_and_the_plan(any_server,
     assert any("column id belongs" in finding.what for finding in capture.pipeline.preflight())
 
 
-def test_a_masked_column_that_was_renamed_stops_the_window(any_server, database, tmp_path):
+def test_a_masked_column_that_was_renamed_is_left_out_with_its_table(any_server, database, tmp_path):
     """Under its new name it would be stored as it is."""
     capture = captured(any_server, database, tmp_path, [{"columns": ["mail"], "mask": "redact"}])
     capture.execute("CREATE TABLE t (id INT PRIMARY KEY, email VARCHAR(30))")
     start = capture.head()
     capture.execute("INSERT INTO t VALUES (1, 'someone')")
-    with pytest.raises(ConfigError, match="masks name the column mail") as caught:
-        capture.drain(capture.window_from(start))
-    assert "someone" not in str(caught.value)
-    assert caught.value.context["file"] == start.file
+    manifest = capture.drain(capture.window_from(start))
+    [quarantined] = manifest.quarantined
+    assert (quarantined.table, quarantined.fault.code) == (f"{database}.t", "mask_lost")
+    assert "masks name the column mail" in quarantined.fault.reason
+    assert quarantined.fault.position.file == start.file
+    assert "someone" not in everything(capture.store)
+
+
+def test_doctor_warns_of_copies_and_of_generated_columns(any_server, database, tmp_path):
+    """By the names of columns; a column that is masked there as well is no finding."""
+    capture = captured(any_server, database, tmp_path, [{"columns": ["mail"], "mask": "redact"}])
+    generated = "domain VARCHAR(80) GENERATED ALWAYS AS (SUBSTRING_INDEX(mail, '@', -1)) VIRTUAL"
+    capture.execute(f"CREATE TABLE t (id INT PRIMARY KEY, mail VARCHAR(80), {generated})")
+    capture.execute("CREATE TABLE bak_2026 (id INT PRIMARY KEY, Mail VARCHAR(80))")
+    capture.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+    found = [one.what for one in capture.pipeline.preflight() if one.level == "warning" and "as it is" in one.what]
+    assert found == [
+        f"{database}.bak_2026 stores Mail as it is, which is masked or left out in {database}.t",
+        f"column domain of {database}.t is generated from mail, masked or left out, and is stored as it is",
+    ]
 
 
 def test_hashes_without_a_long_key_are_refused(any_server, database, tmp_path):

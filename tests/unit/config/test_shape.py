@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cdc_lib.config import Credentials, SourceConfig, mask_key_from_environment
-from cdc_lib.config.shape import masks_column, projection_of, stored_as, targets_of
+from cdc_lib.config.shape import masks_column, projection_of, stored_as, stored_comments, targets_of
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.comments import TableComments
 from cdc_lib.model.mask import Mask
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 
@@ -23,6 +26,16 @@ def config(**sections) -> SourceConfig:
         lake={"type": "jdbc", "uri": "jdbc:sqlite:/c.db", "warehouse": "file:///l"},
         **{"tables": {"include": ["*.*"]}, "mask_key_env": "KEY", **sections},
     )
+
+
+def test_comments_of_columns_that_are_not_stored_as_they_are_stay_at_the_source():
+    """A comment may show values: `for example jo@x.example`."""
+    rules = config(
+        masks=[{"tables": "*.customers", "columns": ["mail"], "mask": "hash"}],
+        columns=[{"tables": "*.*", "exclude": ["pin"]}],
+    )
+    comments = TableComments(CUSTOMERS.name, "all", {"id": "a", "Mail": "b", "pin": "c", "note": "d"})
+    assert stored_comments(rules, comments) == replace(comments, columns={"id": "a", "note": "d"})
 
 
 def test_without_rules_a_table_stays_as_it_is():

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 FOLLOWED_ELSEWHERE = {
+    "column … of … is masked or left out, and …, which has its rows or its columns, would store it as it is": (
+        "tests/integration/quarantine/test_masks_of_copies.py::test_a_copy_that_the_file_masks_goes_on"
+    ),
     "a name or label of the table is no text: …": "tests/integration/drain/test_no_utf8.py::test_names_and_labels_quarantine_their_table_alone",
     "the file of server.public_key cannot be read: …": "tests/integration/mysql/test_passwords_withheld.py::test_the_key_that_the_source_file_names_hides_the_password",
     "the server does not speak MySQL's protocol: …": "tests/integration/mysql/test_passwords_withheld.py::test_a_server_that_nobody_checked_gets_no_password",

@@ -1,0 +1,128 @@
+"""What the source file masks of a table is stored in clear under no name: RENAME, copies, and columns with other names."""
+
+from __future__ import annotations
+
+import pytest
+
+from cdc_lib.errors import MaskLost
+from tests.harness.capture import Capture
+from tests.harness.quarantine import cursor, rounds
+from tests.harness.stored_values import everything
+
+SECRET = "someone@secret.example"
+
+MOVES = {
+    "a RENAME": ["RENAME TABLE customers TO bak"],
+    "an ALTER": ["ALTER TABLE customers RENAME TO bak"],
+    "an ALTER with another name of the column": ["ALTER TABLE customers CHANGE mail m VARCHAR(80), RENAME TO bak"],
+    "two RENAMEs": ["RENAME TABLE customers TO between_", "RENAME TABLE between_ TO bak"],
+    "one RENAME by way of another name": ["RENAME TABLE customers TO between_, between_ TO bak"],
+    "a swap": ["CREATE TABLE bak (id INT PRIMARY KEY, mail VARCHAR(80))",
+               "RENAME TABLE customers TO third, bak TO customers, third TO bak"],
+    "a table left to tools": ["RENAME TABLE customers TO _customers_old", "RENAME TABLE _customers_old TO bak"],
+    "LIKE": ["CREATE TABLE bak LIKE customers", "INSERT INTO bak SELECT * FROM customers"],
+    "LIKE in brackets": ["CREATE TABLE bak (LIKE customers)", "INSERT INTO bak SELECT * FROM customers"],
+    "LIKE of LIKE": ["CREATE TABLE between_ LIKE customers", "CREATE TABLE bak LIKE between_",
+                     "INSERT INTO bak SELECT * FROM customers"],
+    "a SELECT": ["CREATE TABLE bak (PRIMARY KEY (id)) AS SELECT * FROM customers"],
+    "a partition": ["CREATE TABLE bak (id INT PRIMARY KEY, mail VARCHAR(80))",
+                    "ALTER TABLE customers PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (9))",
+                    "ALTER TABLE customers EXCHANGE PARTITION p WITH TABLE bak"],
+}  # fmt: skip
+
+
+def capturing(server, database, folder, **settings):
+    """Capture `customers`, whose mail is masked, `other`, and every table that comes later but `between_` and `third`."""
+    masks = [{"tables": f"{database}.customers", "columns": ["mail"], "mask": "redact"}]
+    tables = {"include": [f"{database}.*"], "exclude": [f"{database}.third"]}
+    capture = Capture(server, database, folder, **{"masks": masks, "tables": tables, **settings})
+    capture.execute("CREATE TABLE customers (id INT PRIMARY KEY, mail VARCHAR(80))")
+    capture.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+    capture.execute(f"INSERT INTO customers VALUES (1, '{SECRET}')")
+    rounds(capture, 2)
+    return capture
+
+
+def quarantined(capture):
+    return {record.table.pair[1]: record.fault for record in cursor(capture).quarantined_tables}
+
+
+@pytest.mark.parametrize("start", ["snapshot", "latest"])
+@pytest.mark.parametrize("how", MOVES)
+def test_rows_of_a_masked_table_are_stored_in_clear_under_no_other_name(any_server, database, tmp_path, how, start):
+    """Neither the old rows, which a snapshot would read, nor new ones; the other tables go on, with every `on_error`."""
+    capture = capturing(any_server, database, tmp_path, start=start)
+    for statement in MOVES[how]:
+        capture.execute(statement)
+    capture.execute(f"INSERT INTO bak VALUES (2, '{SECRET}')")
+    capture.execute("INSERT INTO other VALUES (7)")
+    before = cursor(capture).position
+    rounds(capture, 3)
+    assert before < cursor(capture).position
+    assert SECRET not in everything(capture.store)
+    fault = quarantined(capture)["bak"]
+    assert fault.code == "mask_lost"
+    assert "mail" in fault.reason
+    assert f"{database}.bak" in fault.hint
+    assert "other" not in quarantined(capture)
+
+
+@pytest.mark.parametrize("how", ["a RENAME", "LIKE", "a SELECT"])
+def test_a_copy_that_the_file_masks_goes_on(any_server, database, tmp_path, how):
+    """Once the file covers it, `cdc quarantine resume` brings it, masked."""
+    capture = capturing(any_server, database, tmp_path)
+    for statement in MOVES[how]:
+        capture.execute(statement)
+    rounds(capture, 2)
+    assert quarantined(capture)["bak"].code == MaskLost.code
+    masks = [{"tables": f"{database}.{name}", "columns": ["mail"], "mask": "redact"} for name in ("customers", "bak")]
+    capture = Capture(any_server, database, tmp_path, masks=masks)
+    capture.pipeline.resume_table(f"{database}.bak", by="test")
+    rounds(capture, 2)
+    assert quarantined(capture).keys() <= {"between_"}
+    text = everything(capture.store)
+    assert SECRET not in text
+    tasks = [task for task in cursor(capture).snapshots if task.table == "bak" and task.chunks]
+    assert [row["mail"] for task in tasks for chunk in capture.chunks(task) for row in capture.rows(chunk, "bak")] == [
+        None
+    ]
+
+
+def test_a_table_that_gets_its_name_back_goes_on(any_server, database, tmp_path):
+    """Its rule covers it again, and so does a pattern that covers both names."""
+    masks = [{"tables": f"{database}.cust*", "columns": ["mail*"], "mask": "redact"}]
+    capture = capturing(any_server, database, tmp_path, masks=masks)
+    capture.execute("RENAME TABLE customers TO custom")
+    capture.execute(f"INSERT INTO custom VALUES (2, '{SECRET}')")
+    rounds(capture, 2)
+    capture.execute("RENAME TABLE custom TO customers")
+    capture.execute(f"INSERT INTO customers VALUES (3, '{SECRET}')")
+    rounds(capture, 2)
+    assert quarantined(capture) == {}
+    assert SECRET not in everything(capture.store)
+
+
+@pytest.mark.parametrize("on_error", ["stop", "quarantine"])
+@pytest.mark.parametrize("start", ["snapshot", "latest"])
+def test_a_masked_column_with_another_name_stops_its_table_alone(any_server, database, tmp_path, on_error, start):
+    """Named exactly, or by a pattern that its new name does not match; also when the table moves afterwards."""
+    masks = [{"tables": f"{database}.{name}", "columns": [columns], "mask": "redact"}
+             for name, columns in (("customers", "mail"), ("wide", "mail*"), ("bak", "mail*"))]  # fmt: skip
+    capture = capturing(any_server, database, tmp_path, masks=masks, on_error=on_error, start=start)
+    capture.execute("CREATE TABLE wide (id INT PRIMARY KEY, mail VARCHAR(80))")
+    rounds(capture, 2)
+    for table in ("customers", "wide"):
+        capture.execute(f"ALTER TABLE {table} CHANGE mail m VARCHAR(80)")
+        capture.execute(f"INSERT INTO {table} VALUES (2, '{SECRET}')")
+    capture.execute("INSERT INTO other VALUES (7)")
+    before = cursor(capture).position
+    rounds(capture, 2)
+    assert before < cursor(capture).position
+    assert {name: fault.code for name, fault in quarantined(capture).items()} == dict.fromkeys(
+        ("customers", "wide"), "mask_lost"
+    )
+    capture.execute("RENAME TABLE wide TO bak")
+    capture.execute(f"INSERT INTO bak VALUES (3, '{SECRET}')")
+    rounds(capture, 2)
+    assert "bak" in quarantined(capture)
+    assert SECRET not in everything(capture.store)
