@@ -19,7 +19,7 @@ from cdc_lib.binlog.rows.masking import Masker
 from cdc_lib.binlog.rows.table_map import refuse_unreadable
 from cdc_lib.binlog.types.codec import ValueFault
 from cdc_lib.binlog.types.registry import codec_for
-from cdc_lib.errors import DecodeError, SourceUnavailable
+from cdc_lib.errors import SourceUnavailable, UnsupportedServer
 from cdc_lib.model.projection import Projection
 from cdc_lib.model.refusals import refused_for
 from cdc_lib.model.value_policy import ValuePolicy
@@ -28,6 +28,10 @@ from cdc_lib.ports import BinlogStream
 MORE, FULL, END, ERROR, BAD = range(5)
 _PACKETS = 16384
 _MAX_PAYLOAD = 0xFFFFFF
+_LONGEST_HEADER = 16 << 20
+"""Bytes of the definitions of 4,096 columns, and more."""
+_LONGEST_ROW = (1 << 30) + (16 << 20)
+"""A little more than the greatest max_allowed_packet."""
 _GROUP_BYTES = 64 << 20
 """Bytes of values of a row group; exceeded by at most one receive buffer."""
 
@@ -114,6 +118,11 @@ def locate_text(b, begin, fill, columns, pos, length):
         p += wire
 
 
+def _length_encoded(number: int) -> bytes:
+    """Return a number of columns, at most 4,096, as the first packet of a result has it."""
+    return bytes([number]) if number < 0xFB else b"\xfc" + number.to_bytes(2, "little")
+
+
 class ResultSet:
     """Reads the result of one SELECT of a table's columns.
 
@@ -156,7 +165,7 @@ class ResultSet:
             SourceUnavailable: the connection broke before the end.
             TableUnreadable: the server refuses to read the table.
             UnsupportedValue: the lake cannot represent a value exactly.
-            DecodeError: the response does not follow the protocol.
+            UnsupportedServer: the response does not follow the protocol.
         """
         rest: Bytes = np.empty(0, np.uint8)
         with Receiver(self._stream, ends=False) as receiver:
@@ -165,6 +174,8 @@ class ResultSet:
                     begin = HEADROOM - rest.shape[0]
                     buffer[begin:HEADROOM] = rest
                     data, fill = buffer, end
+                elif rest.shape[0] > _LONGEST_ROW:
+                    raise self._not_spoken("a row of the result has no end")
                 else:
                     # A long row: its size is unknown before its last packet, so the buffer doubles.
                     data = extended(rest, buffer[HEADROOM:end], 2 * rest.shape[0])
@@ -200,7 +211,7 @@ class ResultSet:
             if status == ERROR:
                 self._refused(data[at + 4 : end].tobytes())
             if status == BAD:
-                raise DecodeError("a row of the result does not follow the protocol", table=self._schema.name)
+                raise self._not_spoken("a row of the result is too short or too long")
             if status != FULL:
                 self._finished = status == END
                 return int(at)
@@ -210,12 +221,19 @@ class ResultSet:
         if self._skipped:
             return begin
         at = begin
-        for _ in range(len(self._codecs) + 2):
+        for number in range(len(self._codecs) + 2):
             wire = int(_wire_size(data, at, fill))
+            if wire == 0 and fill - begin > _LONGEST_HEADER:
+                raise self._not_spoken("the definitions of a result have no end")
             if wire == 0:
                 return -1
-            if data[at + 4] == 0xFF:  # an error packet
+            packet = data[at + 4 : at + min(wire, 16)].tobytes()
+            if packet[:1] == b"\xff":  # an error packet
                 self._refused(data[at + 4 : at + wire].tobytes())
+            if number == 0 and packet != _length_encoded(len(self._codecs)):
+                raise self._not_spoken("a result has other columns than those that were selected")
+            if number == len(self._codecs) + 1 and packet[:1] != b"\xfe":
+                raise self._not_spoken("the definitions of a result have no end")
             at += wire
         self._skipped = 1
         return at
@@ -242,6 +260,13 @@ class ResultSet:
             return None
         start, size = int(self._pos[column, row]), int(self._length[column, row])
         return f"{data[start : start + size].tobytes()!r}"
+
+    def _not_spoken(self, why: str) -> UnsupportedServer:
+        return UnsupportedServer(
+            f"the server does not speak MySQL's protocol: {why}",
+            hint="Check that server.host and server.port are those of MySQL or MariaDB, and not of another program.",
+            table=self._schema.name,
+        )
 
     def _refused(self, packet: bytes) -> None:
         number = int.from_bytes(packet[1:3], "little")

@@ -43,6 +43,18 @@ class _Refusal:
         raise PasswordWithheld
 
 
+class _OldPassword(_Refusal):
+    """``mysql_old_password``, of MySQL before 4.1; the driver has no such method."""
+
+    def authenticate(self, _packet: Any) -> Any:
+        """Refuse.
+
+        Raises:
+            pymysql.InternalError: always.
+        """
+        raise pymysql.InternalError("it asks for the password as MySQL before 4.1 did")
+
+
 class _Sha256(_Refusal):
     """``sha256_password``: it knows no scramble, so only a key that the source file names hides the password."""
 
@@ -79,7 +91,10 @@ class _CachingSha2(_Refusal):
 Methods: TypeAlias = "dict[str, Callable[[Connection[Any]], Any]]"
 """What the driver makes an object of to log in, by the name of the method."""
 
-NOT_TO_STRANGERS: Methods = {"mysql_clear_password": _Refusal, "dialog": _Refusal}
+TO_ANY: Methods = {"mysql_old_password": _OldPassword}
+"""What the driver calls for methods that no server gets."""
+
+NOT_TO_STRANGERS: Methods = TO_ANY | {"mysql_clear_password": _Refusal, "dialog": _Refusal}
 """What the driver calls for these methods if the server's certificate is not checked; ``dialog`` is that of PAM."""
 
 ONLY_SCRAMBLED: Methods = NOT_TO_STRANGERS | {

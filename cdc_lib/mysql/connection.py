@@ -17,7 +17,7 @@ from cdc_lib.config import Credentials, ServerConfig
 from cdc_lib.config.start import FailoverConfig
 from cdc_lib.errors import ConfigError, Context, SourceError, SourceUnavailable, TunnelUnavailable, UnsupportedServer
 from cdc_lib.model.refusals import is_of_connection, is_passing, refused_for
-from cdc_lib.mysql.clear_password import NOT_TO_STRANGERS, ONLY_SCRAMBLED, Methods, PasswordWithheld
+from cdc_lib.mysql.clear_password import NOT_TO_STRANGERS, ONLY_SCRAMBLED, TO_ANY, Methods, PasswordWithheld
 from cdc_lib.mysql.pymysql_private import TlsConnection, socket_of
 from cdc_lib.mysql.rds_iam import login_token
 from cdc_lib.mysql.tunnel.way import Way, failure_on_the_way, hop_of
@@ -164,10 +164,14 @@ class _SourceConnection(TlsConnection):
         """Connect through the hop."""
         super().connect(sock if sock is not None else self.way.open())
 
+    def refused_answer(self, why: str) -> UnsupportedServer:
+        """Return the error of a server that does not speak the protocol: no retry makes it speak."""
+        return not_spoken(why, self)
+
     def methods_of_log_in(self) -> Methods:
         """Let the password itself go out only to a server that is known by its certificate, or over a line that is known."""
         if self.way.checks_certificate:
-            return {}
+            return TO_ANY
         return NOT_TO_STRANGERS if self.way.is_known(socket_of(self)) else ONLY_SCRAMBLED
 
 
@@ -255,10 +259,14 @@ def _unsupported(error: Exception, number: int, text: str) -> tuple[str, str] | 
         what = f"the server's certificate is not accepted: {untrusted.verify_message}" if untrusted else text
         hint = _WRONG_CERTIFICATE if untrusted else _WITHHELD if isinstance(error, PasswordWithheld) else _WRONG_TLS
         return f"log-in or TLS failed: {what}", hint
-    if isinstance(error, pymysql.MySQLError) and error.args and isinstance(error.args[0], str):
-        # Only faults that the driver itself finds in an answer have no number.
-        return f"the server does not speak MySQL's protocol: {error.args[0].removesuffix(' %r')}", _OTHER_PROGRAM
     return None
+
+
+def not_spoken(why: str, server: _HostAndPort) -> UnsupportedServer:
+    """Return the error of a server that does not speak the protocol."""
+    return UnsupportedServer(
+        f"the server does not speak MySQL's protocol: {why}", hint=_OTHER_PROGRAM, host=server.host, port=server.port
+    )
 
 
 def translated(error: Exception, server: _HostAndPort, table: str = "") -> SourceError:

@@ -9,15 +9,19 @@ rest of a response.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import socket
 import ssl
+import struct
+from collections.abc import Iterator
 from typing import Any
 
 from pymysql import _auth
 from pymysql.connections import Connection
 from pymysql.constants import CLIENT, CR
-from pymysql.err import OperationalError
+from pymysql.err import InternalError, MySQLError, OperationalError
+from pymysql.protocol import FieldDescriptorPacket, MysqlPacket
 
 
 def send_command(connection: Connection[Any], command: int, argument: str | bytes) -> None:
@@ -92,8 +96,27 @@ def log_in_sha256(connection: Connection[Any], request: Any) -> Any:
     return driver.sha256_password_auth(connection, request)
 
 
+_MOST_COLUMNS = 4096
+"""Of a table, and so of a result of this library's own statements."""
+_LONGEST_PACKET = 64 << 20
+"""Bytes of a packet that the driver reads: definitions and settings of a server. Rows of tables do not go through the driver."""
+_LONGEST_ANSWER = 256 << 20
+"""Bytes of an answer that the driver collects: lists of tables and columns, and keys."""
+_NO_ANSWER = (
+    struct.error,
+    ValueError,
+    LookupError,
+    RuntimeError,
+    AssertionError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+)
+"""What the driver raises where bytes do not follow the protocol: it reads without checking, and a request for a local file that it refuses."""
+
+
 class TlsConnection(Connection):
-    """A connection that is encrypted if the server offers it, or always.
+    """A connection that is encrypted if the server offers it, or always, to a server that may be anything.
 
     What the driver does by default depends on its version: 1.1 asks for no TLS, and logs in without it at a server that offers
     none, also with a context (``_get_server_information``). 1.2 asks for it, and loads all of the system's certificate authorities,
@@ -109,11 +132,66 @@ class TlsConnection(Connection):
     def __init__(self, tls: ssl.SSLContext | None, *, plain: bool = False, **options: Any) -> None:
         self._is_required = tls is not None
         self._is_plain = plain
+        self._packet_bytes = self._answer_bytes = self._definitions = 0
         super().__init__(ssl=tls or _unchecked(), **options)
 
     def methods_of_log_in(self) -> dict[str, Any]:
         """Return handlers by name of the method, once the socket is connected; the driver has the other methods."""
         return {}
+
+    def refused_answer(self, why: str) -> Exception:
+        """Return the error of an answer that does not follow the protocol."""
+        return InternalError(why)
+
+    def connect(self, sock: Any = None) -> None:
+        """Connect and log in; the server may be anything."""
+        self._answer_bytes, self._definitions = 0, 0
+        with self._answering():
+            super().connect(sock)
+
+    @contextlib.contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Refuse what is no answer: the driver reads it as it comes, and fails where it happens to.
+
+        A fault that the driver itself finds has no number; SQL errors and broken connections have one.
+        """
+        was_open = socket_of(self) is not None  # a log-in that fails closes the session
+        try:
+            yield
+        except MySQLError as error:
+            if not error.args or not isinstance(error.args[0], str):
+                raise
+            close_at_once(self)
+            raise self.refused_answer(error.args[0].removesuffix(" %r")) from error
+        except _NO_ANSWER as error:
+            if was_open and socket_of(self) is None:
+                raise  # another thread closed the session
+            close_at_once(self)
+            asks = isinstance(error, RuntimeError)
+            why = "it asks for a file of this machine" if asks else f"an answer is cut or out of order ({error})"
+            raise self.refused_answer(why) from error
+
+    def _read_query_result(self, unbuffered: bool = False) -> Any:
+        self._answer_bytes, self._definitions = 0, 0
+        base: Any = super()
+        with self._answering():
+            return base._read_query_result(unbuffered)  # noqa: SLF001 - no public way
+
+    def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
+        self._definitions += packet_type is FieldDescriptorPacket
+        if self._definitions > _MOST_COLUMNS:
+            raise InternalError("an answer has more columns than a table may have")
+        base: Any = super()
+        self._packet_bytes = 0
+        return base._read_packet(packet_type)  # noqa: SLF001 - no public way
+
+    def _read_bytes(self, num_bytes: int) -> bytes:
+        self._packet_bytes += num_bytes
+        self._answer_bytes += num_bytes
+        if self._packet_bytes > _LONGEST_PACKET or self._answer_bytes > _LONGEST_ANSWER:
+            raise InternalError("an answer has no end")
+        base: Any = super()
+        return bytes(base._read_bytes(num_bytes))  # noqa: SLF001 - no public way
 
     def _create_ssl_ctx(self, options: ssl.SSLContext) -> ssl.SSLContext:
         return options
