@@ -1,20 +1,31 @@
-"""What the commands that listen have in common: an address that others can reach needs a token."""
+"""What the commands that listen have in common: only who has the token may send requests, also on the same machine."""
 
 from __future__ import annotations
 
 import os
+import secrets
+from typing import Annotated
 
+import typer
+
+from cdc_lib.cli.output import say
 from cdc_lib.errors import ConfigError
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
+NoToken = Annotated[
+    bool, typer.Option("--no-token", help="Serve every user of this machine; for machines and containers of one user.")
+]
+"""The option of both commands."""
 
-def listening_token(host: str, token_env: str) -> str:
-    """Return the token that clients have to send; empty if they need none.
+
+def listening_token(host: str, token_env: str, *, no_token: bool) -> str:
+    """Return the token that clients have to send; empty if they need none. One is made and printed if none is given.
 
     Args:
         host: address to listen at.
         token_env: name of the environment variable with the token; empty for none.
+        no_token: whether every user of this machine may send requests.
 
     Raises:
         ConfigError: the variable is not set, or other machines can reach the address without a token.
@@ -27,4 +38,7 @@ def listening_token(host: str, token_env: str) -> str:
             f"--host {host} is reachable from other machines, and no token is set",
             hint="Give --token-env the name of an environment variable with a token, or listen at 127.0.0.1.",
         )
+    if not token and not no_token:
+        token = secrets.token_urlsafe(24)
+        say(f"clients send the token {token}; --token-env names a variable with one of your own")
     return token

@@ -60,7 +60,7 @@ class RunningSparkServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         command = [*self.command(), "--port", str(self.port), *self._options]
-        command += ["--token-env", TOKEN] if self._token else []
+        command += ["--token-env", TOKEN] if self._token else ["--no-token"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, env={**os.environ, TOKEN: self._token}, stdout=log, stderr=subprocess.STDOUT

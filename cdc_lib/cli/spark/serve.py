@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.listening import listening_token
+from cdc_lib.cli.listening import NoToken, listening_token
 from cdc_lib.errors import ConfigError
 from cdc_lib.jobs.secrets import SERVER_TOKEN
 from cdc_lib.model.spark_master import MASTERS, master_problem
@@ -22,6 +22,7 @@ def serve(
     token_env: Annotated[
         str, typer.Option("--token-env", metavar="NAME", help="Environment variable with the token that clients send.")
     ] = "",
+    no_token: NoToken = False,
     master: Annotated[
         str, typer.Option("--master", help="Where Spark runs its tasks: local[*], spark://host:7077, yarn, k8s://...")
     ] = "local[*]",
@@ -39,13 +40,12 @@ def serve(
     Sources name it under merge.spark_server: in their files. Each job is a process of its own, with a session of its own. The server may be
     stopped and started at any time: the jobs that it ran are tried again.
 
-    Clients send the passwords that their jobs need. Other addresses than those of this machine need a token; TLS is a proxy's.
+    Clients send the passwords that their jobs need, and a token, which is made and printed if --token-env names none. TLS is a proxy's.
 
     Example:
         cdc spark serve
         cdc spark serve --host 0.0.0.0 --token-env CDC_SPARK_TOKEN --master spark://master:7077
     """
-    token = listening_token(host, token_env)
     for needed, extra in {"pyspark": "spark", "spark_jobs": "spark", "fastapi": "serve", "uvicorn": "serve"}.items():
         if importlib.util.find_spec(needed) is None:
             raise ConfigError(
@@ -56,6 +56,7 @@ def serve(
             f"--master {master} is not a master that a Spark server can use",
             hint=f"Give one of {MASTERS}. A Spark server is a driver of its own: it does not use Spark Connect.",
         )
+    token = listening_token(host, token_env, no_token=no_token)
     command = [sys.executable, "-m", "spark_jobs.server", "--host", host, "--port", str(port), "--master", master]
     command += ["--driver-memory", driver_memory, "--slots", str(slots)]
     command += ["--ca", str(ca)] if ca is not None else []

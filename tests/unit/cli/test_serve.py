@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 from datetime import UTC, datetime
 
 import httpx
+import pytest
 
 from tests.harness.servers.process import free_port
 
@@ -30,6 +32,23 @@ def test_the_command_serves_the_cuts_until_it_is_interrupted(sources, lake, orde
             assert answer.json()["Row"][0]["Cell"] == [{"column": "ZDpuYW1l", "timestamp": 0, "$": "Yg=="}]
             process.send_signal(signal.SIGTERM)
             process.wait(30)
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("options", [(), ("--no-token",)])
+def test_other_users_of_the_machine_need_the_token_that_is_printed(sources, lake, orders, options):
+    """Unless the command says that they need none."""
+    lake.cut(1, datetime.now(UTC), orders)
+    port = free_port()
+    command = [sys.executable, "-m", "cdc_lib.cli", "--sources", str(sources), "serve", "shop", "--port", str(port)]
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            printed = re.match(r"clients send the token (\S+); ", process.stdout.readline()) if not options else None
+            address = f"http://127.0.0.1:{port}/v1/config?warehouse=shop"
+            assert _asked(address, process).status_code == (401 if printed else 200)
+            if printed:
+                assert httpx.get(address, headers={"Authorization": f"Bearer {printed[1]}"}).status_code == 200
         finally:
             process.kill()
 
