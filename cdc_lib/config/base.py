@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import timedelta
 from typing import Annotated
@@ -29,20 +30,27 @@ _AIRFLOWS = ("AIRFLOW__", "AIRFLOW_CONN_")
 """How variables begin that hold Airflow's own keys and passwords: who writes a source file need not be who runs Airflow."""
 
 
-def why_airflows(name: str) -> str:
-    """Return why a source file may not take a variable of Airflow's own; empty for other variables."""
-    if not name.startswith(_AIRFLOWS):
-        return ""
-    return f"{name} is Airflow's own: a source file takes no variable AIRFLOW__… or AIRFLOW_CONN_…"
+PREFIXES = "CDC_VARIABLES"
+"""Variable of the worker: how the names begin that a source file may read, with commas between; unset for all."""
 
 
-def _not_airflows(name: str) -> str:
-    if why := why_airflows(name):
+def why_withheld(name: str) -> str:
+    """Return why a source file may not take a variable; empty if it may."""
+    if name.startswith(_AIRFLOWS):
+        return f"{name} is Airflow's own: a source file takes no variable AIRFLOW__… or AIRFLOW_CONN_…"
+    prefixes = tuple(filter(None, (one.strip() for one in os.environ.get(PREFIXES, "").split(","))))
+    if prefixes and not name.startswith(prefixes):
+        return f"a source file takes no variable {name} here: {PREFIXES} allows those that begin with {' or '.join(prefixes)}"
+    return ""
+
+
+def _allowed(name: str) -> str:
+    if why := why_withheld(name):
         raise ValueError(why)
     return name
 
 
-VariableName = Annotated[str, StringConstraints(pattern=re.compile(_VARIABLE)), AfterValidator(_not_airflows)]
+VariableName = Annotated[str, StringConstraints(pattern=re.compile(_VARIABLE)), AfterValidator(_allowed)]
 """Name of an environment variable; the secret itself is never in a file."""
 
 Text = Annotated[str, BeforeValidator(_as_text)]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from cdc_lib.config.base import why_airflows
+from cdc_lib.config.base import why_withheld
 from cdc_lib.config.documents import KeyPath
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?P<text>[^}]*))?\}|(?P<odd>\$\{)")
@@ -54,7 +54,7 @@ def _one(match: re.Match[str], environ: Mapping[str, str]) -> str:
     name = match["name"]
     if name is None:
         return "${"
-    if why := why_airflows(name):
+    if why := why_withheld(name):
         raise Unresolved(why)
     value = environ.get(name)
     if match["default"] is not None:

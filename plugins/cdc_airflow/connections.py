@@ -6,7 +6,7 @@ A test answers one line for each finding of the preflight: ``ok``, ``warning`` o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,20 +143,55 @@ def log_in(connection: Connection, user: str | None = None) -> Credentials:
     return Credentials(login, connection.password)
 
 
-def credentials_of(server: ServerConfig) -> Credentials:
+def credentials_of(server: ServerConfig, standbys: Sequence[tuple[str, int]] = ()) -> Credentials:
     """Return the log-in of a server: of the connection that the source file names, else from the environment.
 
     A ``user`` in the file wins over that of the connection.
 
+    Args:
+        server: as the source file has it.
+        standbys: host and port of other servers that get the same log-in.
+
     Raises:
-        ConfigError: there is no such connection, it has no user or no password, or a variable is not set.
+        ConfigError: there is no such connection, it has no user or no password, it is for another host, or a variable is not set.
     """
     hop = hop_login_of(server)
     if server.connection is None:
         found = login_from_environment(server)
         mask_secret(found.password)
         return replace(found, hop=hop)
-    return replace(log_in(named_connection(server.connection), server.user), hop=hop)
+    connection = named_connection(server.connection)
+    for host, port in ((server.host, server.port), *standbys):
+        refuse_other_host(connection, host, port, 3306)
+    return replace(log_in(connection, server.user), hop=hop)
+
+
+def refuse_other_host(connection: Connection, host: str, port: int, usual: int) -> None:
+    """Refuse to send a connection's log-in elsewhere: who writes a source file need not be who may read the connection.
+
+    A connection of the type MySQL binlog source, MySQL or SSH without a host is for any; others with a password may be for anything.
+
+    Args:
+        connection: the connection. Its extra ``hosts`` may list other addresses, ``host`` or ``host:port``, or ``*``.
+        host: where the source file sends its log-in.
+        port: as above.
+        usual: port of a connection that names none.
+
+    Raises:
+        ConfigError: the connection does not allow that address.
+    """
+    if not connection.host and connection.conn_type in (SOURCE_TYPE, "mysql", "ssh"):
+        return
+    others = [one.strip() for one in str(extra_of(connection).get("hosts") or "").split(",")]
+    if (host, port) == (connection.host, connection.port or usual) or {"*", host, f"{host}:{port}"} & {*others}:
+        return
+    raise ConfigError(
+        f"the log-in of the connection {connection.conn_id} is not for {host}:{port}",
+        hint=f'Correct the address, or let the connection allow it: "hosts": "{host}:{port}" in its extra.',
+        connection=connection.conn_id,
+        host=host,
+        port=port,
+    )
 
 
 def hop_login_of(server: ServerConfig) -> HopLogin:
@@ -172,6 +207,7 @@ def hop_login_of(server: ServerConfig) -> HopLogin:
         found = hop_login_from_environment(server)
     else:
         connection = named_connection(hop.connection)
+        refuse_other_host(connection, hop.host, hop.port, 22 if server.ssh else 1080)
         extra = extra_of(connection)
         own_key = isinstance(hop, SshConfig) and (hop.key_file is not None or hop.agent)
         found = HopLogin(
@@ -315,8 +351,8 @@ def _tables(connection: Connection, extra: Mapping[str, Any]) -> TablesConfig:
 def _other_address(connection: Connection, config: SourceConfig) -> Iterable[Finding]:
     from cdc_lib.model.finding import Finding
 
-    address = (connection.host, connection.port or 3306)
-    if connection.host and address not in config.addresses:
-        where = f"{config.server.host}:{config.server.port}"
-        what = f"runs of {config.source} read {where}, and the connection names {address[0]}:{address[1]}"
-        yield Finding("warning", what, "The address in the source file counts; correct one of them.")
+    for host, port in config.addresses:
+        try:
+            refuse_other_host(connection, host, port, 3306)
+        except ConfigError as error:
+            yield Finding("error", f"runs of {config.source} are refused: {error.message}", error.hint)

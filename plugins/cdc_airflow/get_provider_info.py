@@ -32,6 +32,11 @@ _SOURCE_FIELDS = {
         "description": "File with the authorities that verify trusts; the system's without.",
         "schema": {"type": _OPTIONAL_TEXT},
     },
+    "hosts": {
+        "label": "Other hosts",
+        "description": "Servers beside the host that the log-in may go to, separated by commas: db2.example, db3.example:3307, or * for all.",
+        "schema": {"type": _OPTIONAL_TEXT},
+    },
     "source_file": {
         "label": "Source file",
         "description": "Path of a source file. The test then checks everything that its runs need, as cdc doctor does, and "

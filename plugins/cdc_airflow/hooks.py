@@ -85,7 +85,7 @@ class CdcHook(BaseHook):
         Raises:
             ConfigError: the connection has no user or no password, or the variable is not set.
         """
-        return credentials_of(self.config.server)
+        return credentials_of(self.config.server, self.config.addresses)
 
     @cached_property
     def mask_key(self) -> str:

@@ -78,6 +78,8 @@ class CdcOperator(BaseOperator):
         """Do the work and return what people may want to see: ids, positions and counts, never rows or secrets."""
 
     def by(self, context: Context) -> str:
-        """Say who asks, for the cursor's record of moves."""
+        """Say who asks, for the cursor's record of moves: the task, and the person who started its run, if Airflow knows one."""
         ti = context["ti"]
-        return f"airflow {ti.dag_id} {ti.run_id} {ti.task_id} try {ti.try_number}"
+        task = f"airflow {ti.dag_id} {ti.run_id} {ti.task_id} try {ti.try_number}"
+        person = getattr(context.get("dag_run"), "triggering_user_name", None)
+        return f"{task}, started by {person}" if person else task

@@ -99,16 +99,21 @@ def test_a_server_that_does_not_answer_and_a_wrong_field_are_named(mysql_server:
 def test_a_connection_that_names_a_source_file_has_all_of_it_checked(
     mysql_server: MySqlServer, mysql_database: str, connect, tmp_path: Path
 ):
-    """As cdc doctor does: the store, the lake, the first position; and an address that is not the file's is warned of."""
+    """As cdc doctor does: the store, the lake, the first position; and an address of the file that the connection does not allow."""
     mysql_server.execute("CREATE TABLE orders (id INT PRIMARY KEY)", database=mysql_database)
     file = tmp_path / "shop.yaml"
     server = {"host": mysql_server.host, "port": mysql_server.port, "connection": "tested"}
     file.write_text(yaml.safe_dump({**plain(tmp_path), "server": server, "tables": [f"{mysql_database}.*"]}))
-    connect("cdc_mysql", **{**address(mysql_server), "host": "another.example"}, extra={"source_file": str(file)})
+    other = {**address(mysql_server), "host": "another.example"}
+    allowed = {"source_file": str(file), "hosts": f"db.example, {mysql_server.host}:{mysql_server.port}"}
+    connect("cdc_mysql", **other, extra=allowed)
     good, message = SourceConnectionHook("tested").test_connection()
     assert good, message
     assert f"ok: the store file://{tmp_path}/store takes and gives back what is written" in message
-    assert "the connection names another.example" in message
+    connect("cdc_mysql", **other, extra={"source_file": str(file)})
+    good, message = SourceConnectionHook("tested").test_connection()
+    assert not good
+    assert f"the log-in of the connection tested is not for {mysql_server.host}:{mysql_server.port}" in message
 
 
 def plain(folder: Path) -> dict[str, object]:

@@ -138,6 +138,7 @@ def test_a_new_snapshot_and_a_comparison_are_asked_for_by_a_form(station: Airflo
     assert task.selection is not None
     assert (task.selection.where, task.selection.why) == ("`id` < 3", "a test of the form")
     assert task.selection.by.startswith(f"airflow {shop.dag}.snapshot ")
+    assert task.selection.by.endswith(", started by admin")
     run_id, _ = ended(station, shop.dag, "success")
     names = {one["rendered_map_index"] for one in station.tasks(shop.dag, run_id) if one["task_id"] == "drain"}
     assert f"snapshot of rows of {table} where id < 3" in names
@@ -233,3 +234,4 @@ def test_a_schema_change_is_answered_by_a_form(station: AirflowStandalone, make_
     (asked,) = open_questions(store, source.name)
     assert asked.answer is not None
     assert asked.answer.by.startswith(f"airflow {dag} {run_id} answer ")
+    assert asked.answer.by.endswith(", started by admin")

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from cdc_airflow import connections, hooks
+from cdc_airflow.connections import credentials_of, hop_login_of
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators import PlanOperator
-from cdc_lib.config import Credentials, HopLogin, load_source
+from cdc_lib.config import Credentials, HopLogin, ServerConfig, load_source
 from cdc_lib.config.credentials import StoreKeys, store_keys_from_environment, take_handed
 from cdc_lib.errors import ConfigError
 
@@ -139,3 +140,45 @@ def test_a_connection_without_the_key_is_refused_by_name(
     path.write_text(path.read_text() + MASKS + "mask_key_connection: masks\n")
     with pytest.raises(ConfigError, match="masks has no password"):
         _ = CdcHook(path).mask_key
+
+
+BANK = {"conn_type": "postgres", "login": "bank", "password": "lion-8"}
+
+
+@pytest.mark.parametrize(
+    ("connection", "allowed"),
+    [
+        ({"host": "bank.example"}, False),
+        ({}, False),  # of another type: its password may be for anything
+        ({"conn_type": "cdc_mysql", "host": "bank.example"}, False),
+        ({"host": "db.example", "port": 5432}, False),
+        ({"host": "db.example", "port": 3306}, True),
+        ({"host": "bank.example", "extra": {"hosts": "x.example, db.example:3306"}}, True),
+        ({"host": "bank.example", "extra": {"hosts": "*"}}, True),
+        ({"conn_type": "mysql"}, True),
+    ],
+)
+def test_the_log_in_of_a_connection_goes_to_its_host_alone(monkeypatch, connection, allowed):
+    """Who writes a source file cannot send the password of any connection to a server of their own; standbys count as well."""
+    monkeypatch.setenv("AIRFLOW_CONN_BANK", json.dumps({**BANK, **connection}))
+    server = ServerConfig(host="db.example", connection="bank")
+    hop = ServerConfig(
+        host="h", user="u", password_env="P", socks={"host": "db.example", "port": 3306, "connection": "bank"}
+    )
+    if allowed:
+        assert credentials_of(server).password == "lion-8"
+        assert hop_login_of(hop).password == "lion-8"
+        return
+    for asked in (lambda: credentials_of(server), lambda: hop_login_of(hop)):
+        with pytest.raises(ConfigError, match=r"is not for db\.example:3306") as caught:
+            asked()
+        assert "lion-8" not in str(caught.value)
+
+
+def test_a_standby_gets_the_log_in_of_a_connection_only_if_the_connection_allows_it(monkeypatch):
+    """A source file names standbys too."""
+    server = ServerConfig(host="db.example", connection="bank")
+    for extra, port in (({}, 1), ({"hosts": "evil.example:2"}, 2)):
+        monkeypatch.setenv("AIRFLOW_CONN_BANK", json.dumps({**BANK, "host": "db.example", "extra": extra}))
+        with pytest.raises(ConfigError, match=r"is not for evil\.example:1"):
+            credentials_of(server, [("evil.example", port), ("evil.example", 1)])

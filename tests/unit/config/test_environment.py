@@ -74,3 +74,18 @@ def test_a_malformed_reference_is_reported(text):
     problems = {}
     fill_in({"k": text}, {"A": "x"}, problems)
     assert ("k",) in problems
+
+
+def test_a_worker_may_say_which_variables_a_source_file_reads(tmp_path, monkeypatch):
+    """By how their names begin; as a text of the file and as a password."""
+    monkeypatch.setenv("CDC_VARIABLES", "SHOP_, CDC_")
+    problems = {}
+    assert fill_in({"a": "${SHOP_HOST}", "b": "${HOME}"}, {"SHOP_HOST": "h", "HOME": "/root"}, problems) == {
+        "a": "h",
+        "b": "${HOME}",
+    }
+    assert "CDC_VARIABLES allows those that begin with SHOP_ or CDC_" in problems["b",]
+    file = tmp_path / "shop.yaml"
+    file.write_text("server: {host: h, user: u, password_env: BANK_PASSWORD}\ntables: ['a.*']\n")
+    with pytest.raises(ConfigError, match="takes no variable BANK_PASSWORD here"):
+        load_source(file, {"BANK_PASSWORD": "s3cret"})
