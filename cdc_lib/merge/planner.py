@@ -36,7 +36,7 @@ from cdc_lib.store.manifests import find_manifest, first_read_of, load_manifest
 from cdc_lib.store.windows import stored_windows
 
 _MERGE_WINDOWS = 64
-"""Most windows in one merge."""
+"""Most windows in one merge, and how many more the next try takes when one failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,13 @@ class Merging:
     quarantine: Quarantine
     cursors: CursorStore
 
-    def planned(self, drain: Cursor, lake: Cursor) -> Cursor:
+    def planned(self, drain: Cursor, lake: Cursor, most: int | None = None) -> Cursor:
         """Return the lake cursor with the next merge in flight; unchanged if there is nothing to merge.
+
+        Args:
+            drain: the drain cursor.
+            lake: the lake's, with nothing in flight.
+            most: windows that it takes at most.
 
         Raises:
             CursorMoved: another process planned at the same time.
@@ -68,7 +73,7 @@ class Merging:
         unready = [task for task in drain.snapshots if not task.complete or task.id in not_yet]
         alone = self._not_to_be_held(drain) if unready else frozenset()
         all_wait = any(task.selection is not None or task.name in alone for task in unready)
-        manifests = [] if all_wait else list(self._durable(drain, lake))
+        manifests = [] if all_wait else list(self._durable(drain, lake, most or _MERGE_WINDOWS))
         prepared = self._prepared(drain, lake, manifests)
         windows = tuple(manifest.window for manifest in manifests if manifest.window is not None)
         still = undecided(self.config, self.store, lake.held)
@@ -93,28 +98,31 @@ class Merging:
     def withdrawn(self, drain: Cursor, lake: Cursor, by: str) -> Cursor:
         """Return the lake cursor without a merge in flight that is better planned again; else unchanged.
 
-        A merge of which a new snapshot replaces a part may be impossible; its batches of other tables are planned again. A merge with
-        a published cut is complete, and stays.
+        A merge of which a new snapshot replaces a part may be impossible; its batches of other tables are planned again. A merge that
+        keeps others waiting has its successor in flight at once, which takes more windows. A merge with a published cut is complete,
+        and stays.
 
         Raises:
             CursorMoved: another process moved the cursor at the same time.
         """
+        most: int | None = None
         if tables := outdated(drain, lake):
             why = f"a new snapshot of {', '.join(sorted(tables))} replaces what was in flight"
         elif self._keeps_others_waiting(drain, lake):
-            why = "tables of it could not be merged, and others may have changed since"
+            why, most = "tables of it could not be merged, and others may have changed since", len(lake.in_flight)
         else:
             return lake
         if cut_of(self.store, lake.source, plan_of(lake).merge_id) is not None:
             return lake
-        return self.cursors.swap(lake, lake.rolled_back(at=datetime.now(UTC), by=by, why=why))
+        lake = self.cursors.swap(lake, lake.rolled_back(at=datetime.now(UTC), by=by, why=why))
+        return lake if most is None else self.planned(drain, lake, most + _MERGE_WINDOWS)
 
     def _keeps_others_waiting(self, drain: Cursor, lake: Cursor) -> bool:
         """Whether the merge in flight failed with tables that it could not be planned without, and there are later windows.
 
         An error that all tables of a merge meet is no table's own; a longer merge has others to compare them with.
         """
-        if self.config.on_error != "quarantine" or len(lake.in_flight) >= _MERGE_WINDOWS:
+        if self.config.on_error != "quarantine":
             return False
         plan = plan_of(lake)
         if plan.stop == drain.end_of_epoch(lake.epoch):
@@ -180,7 +188,7 @@ class Merging:
             if window.start < here:
                 yield window.key, load_manifest(self.store, window.key)
 
-    def _durable(self, drain: Cursor, lake: Cursor) -> Iterator[Manifest]:
+    def _durable(self, drain: Cursor, lake: Cursor, most: int) -> Iterator[Manifest]:
         """Yield the manifests of acknowledged windows after the lake cursor. Windows before a gap are merged first.
 
         Raises:
@@ -192,7 +200,7 @@ class Merging:
         chain = chain_of(self.store, drain, lake)
         if not chain.windows and (gap := as_gap(lake, chain)) is not None:
             raise gap.error()
-        for window in chain.windows[:_MERGE_WINDOWS]:
+        for window in chain.windows[:most]:
             yield load_manifest(self.store, window.key)
 
 

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from cdc_lib.lake.catalog import open_table
+from cdc_lib.merge import planner
 from spark_jobs.iceberg import table_definition as comments
 from tests.harness.shop import Shop
 
@@ -80,6 +81,24 @@ def test_a_refused_table_that_changed_alone_keeps_no_later_change_of_another_wai
         assert lake_reaches_the_drain(shop)
         assert shop.rows("lines") == shop.source_rows("lines")
         assert [one["kind"] for one in shop.cursor("lake")["moves"][moves:]].count("rollback") <= 2
+    brought(shop)
+
+
+def test_a_full_merge_of_refused_changes_alone_keeps_no_later_change_of_another_waiting(shop, monkeypatch):
+    """The next try takes more windows than a merge has else, and so reaches another table."""
+    monkeypatch.setattr(planner, "_MERGE_WINDOWS", 2)
+    for number in range(3):
+        shop.execute(f"UPDATE orders SET v = 'alone' WHERE id = {number}")
+        shop.drain()
+    shop.execute("UPDATE `lines` SET v = 'beside' WHERE id = 1")
+    with denied(
+        shop, "UPDATE ON iceberg_tables", f"NEW.table_namespace = '{shop.database}' AND NEW.table_name = 'orders'"
+    ):
+        assert "no permission" in shop.cdc("cdc run shop", 2)
+        assert "orders: quarantined: could not" in shop.cdc("cdc run shop")
+        shop.runs(1)  # without the table it takes as many windows as any merge
+        assert lake_reaches_the_drain(shop)
+        assert shop.rows("lines") == shop.source_rows("lines")
     brought(shop)
 
 
