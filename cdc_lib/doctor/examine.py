@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 
 from cdc_lib.config import Credentials, ServerConfig, SourceConfig, TablesConfig
+from cdc_lib.doctor.dropped_tables import check_dropped_tables
 from cdc_lib.doctor.hop_check import check_hop
 from cdc_lib.doctor.java_check import check_java
 from cdc_lib.doctor.lake_check import check_lake
@@ -54,6 +55,7 @@ def examine(
         "the place to begin": lambda: check_start(config, credentials, hurried.cursors.load(config.source, DRAIN)),
         "the store": lambda: check_store(config.store, pipeline.store),
         "the lake": lambda: check_lake(config.lake, config.store, pipeline.store),
+        "lake tables of dropped tables": lambda: check_dropped_tables(config, pipeline.store),
     }
     if config.merge.spark_server is not None:
         checks["the Spark server"] = partial(check_spark_server, config.merge.spark_server, environ)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from cdc_lib.doctor.dropped_tables import check_dropped_tables
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.lake.catalog import drop_table
 from cdc_lib.model.lake_table import LakeName
@@ -107,3 +108,18 @@ def test_a_lost_table_that_the_source_dropped_is_named_until_a_person_gives_it_u
     shop.round()
     assert shop.errors() == []
     assert [one.table.table for one in last_cut(shop.capture.store, SOURCE).tables] == ["other"]
+
+
+@pytest.mark.parametrize("lost", [data_files, manifests, metadata_file])
+def test_doctor_finds_lost_files_of_a_table_that_the_source_dropped(begun: Shop, lost):  # noqa: F811 - the fixture
+    """Nothing reads them, and no merge does; a whole table is no finding."""
+    begun.execute("DROP TABLE t")
+    begun.rounds()
+    config, store = begun.capture.config, begun.capture.store
+    assert list(check_dropped_tables(config, store)) == []
+    lost(begun)
+    (found,) = check_dropped_tables(config, store)
+    assert f"{begun.database}.t: its lake table has lost files" in found.what
+    assert f"cdc lake drop {SOURCE} {begun.database}.t" in found.hint
+    drop_table(config, LakeName("lake", (begun.database,), "t"))
+    assert list(check_dropped_tables(config, store)) == []
