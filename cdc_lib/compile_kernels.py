@@ -1,22 +1,31 @@
 """Compiles the kernels at install, so that the first window does not wait for it: ``python -m cdc_lib.compile_kernels``.
 
-numba compiles a kernel at its first call with some argument types. Here a small stream runs through the reader, and all common
+numba compiles a kernel at its first call with some argument types. What every window and snapshot needs, :func:`compile_once` compiles
+before the first one, in one process of a machine. Here a small stream runs through the reader, and all common
 types through their codecs, from row images and result sets. Kernels for rare input (partial row images, compressed
 events, multi-byte character sets) are still compiled at their first use.
 """
 
 from __future__ import annotations
 
+import fcntl
+import gc
+import logging
+import os
 import struct
+from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
+import numba
 import numpy as np
 import pyarrow as pa
 
-from cdc_lib.binlog.bytes.crc32 import TABLES, crc32
 from cdc_lib.binlog.framing import event_types
 from cdc_lib.binlog.framing.boundary_scan import BoundaryScan
+from cdc_lib.binlog.kernel_folder import VARIABLE
 from cdc_lib.binlog.reader import WindowReader
 from cdc_lib.binlog.result_set import locate_text
 from cdc_lib.binlog.rows.captured_tables import CapturedTables
@@ -59,26 +68,70 @@ TYPES = (
 _FILE = "binlog.000001"
 
 
-def warm() -> None:
-    """Call every common kernel once."""
+COMMAND = "python -m cdc_lib.compile_kernels"
+_log = logging.getLogger(__name__)
+
+
+def are_compiled() -> bool:
+    """Say whether :func:`compile_once` has nothing to do: this version of numba compiled them for this processor."""
+    return _mark().is_file()
+
+
+def compile_once() -> None:
+    """Compile what every window and snapshot needs, unless a process of this machine has; one that does it now is waited for."""
+    if not are_compiled():
+        _in_turn(_warm_reader, unless=are_compiled)
+
+
+def compile_all() -> None:
+    """Compile every common kernel."""
+    _in_turn(warm, unless=lambda: False)
+
+
+def _mark() -> Path:
+    return Path(os.environ[VARIABLE], f"compiled-{numba.__version__}-{llvm.get_host_cpu_name()}")
+
+
+def _in_turn(work: Callable[[], None], *, unless: Callable[[], bool]) -> None:
+    mark = _mark()
+    with mark.with_name("compiling").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if unless():
+            return
+        _log.info("compiling kernels into %s, once; `%s` does it beforehand", mark.parent, COMMAND)
+        collects = gc.isenabled()
+        gc.disable()  # the compiler makes a million objects and no garbage that hurts: a sixth of the time
+        try:
+            work()
+        finally:
+            if collects:
+                gc.enable()
+        mark.touch()
+
+
+def _warm_reader() -> None:
+    """Read a window of one row, and locate the cells of a result."""
     stream = _Stream()
     window = Window("warm", 1, Position(_FILE, 4), Position(_FILE, stream.offset))
     facts = StreamFacts("mysql", checksum=False, charsets={})
     WindowReader(window, stream, facts, CapturedTables(lambda *_: True), WindowSinks(stream, stream)).run()
-    for start in (datetime(2026, 1, 1, tzinfo=UTC), GtidSet("mysql", {}), window.start):
-        again = _Stream()
-        scan = BoundaryScan("warm", "mysql", _FILE, window.stop, start, checksum=False)
-        scan.run(again)
+    cells = np.zeros((1, 1), np.int32)
+    locate_text(np.zeros(64, np.uint8), 0, 0, 1, cells, cells)
+
+
+def warm() -> None:
+    """Call every common kernel once."""
+    _warm_reader()
+    stop = Position(_FILE, _Stream().offset)
+    for start in (datetime(2026, 1, 1, tzinfo=UTC), GtidSet("mysql", {}), Position(_FILE, 4)):
+        BoundaryScan("warm", "mysql", _FILE, stop, start, checksum=False).run(_Stream())
     data = np.zeros(64, np.uint8)
     for source_type in TYPES:
-        for from_text, width in ((False, np.int32), (True, np.int64)):
-            cells: Any = np.zeros(1, width)
+        for from_text in (False, True):
+            cells: Any = np.zeros(1, np.int32)
             codec = codec_for(source_type, ValuePolicy(), from_text=from_text)
             codec.append(data, cells, cells, 0)
             codec.finish()
-    cells = np.zeros((1, 1), np.int64)
-    locate_text(data, 0, 0, 1, cells, cells)
-    crc32(np.frombuffer(bytes(64), np.uint8), 0, 64, TABLES)  # with read-only bytes, as for a file's first event
     for kernel in (crc32_of_each, hash_of_each):
         kernel(pa.array(["a row's text"]))
 
@@ -119,4 +172,4 @@ class _Stream:
 
 
 if __name__ == "__main__":
-    warm()
+    compile_all()

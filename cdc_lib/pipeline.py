@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from cdc_lib.compile_kernels import compile_once
 from cdc_lib.config import Credentials, SourceConfig, StoreKeys
 from cdc_lib.config.shape import has_every_rule
 from cdc_lib.config.start import StartAt
@@ -351,6 +352,7 @@ class Pipeline:
             )
         if self._is_collected(unit, cursor):
             return DrainResult(unit.id, batches=0, rows=0, bytes=0, events=0, seconds=0.0)
+        compile_once()
         try:
             result = self._read(unit, cursor, until)
         except CdcError as error:

@@ -6,13 +6,13 @@ Python looks at these, one at a time. What is not understood here stops the wind
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 
-from cdc_lib.binlog.bytes.crc32 import TABLES, crc32
 from cdc_lib.binlog.ddl.ddl import Effect, Meaning, Name, meaning, without_set_statement
 from cdc_lib.binlog.ddl.dml import written_tables
 from cdc_lib.binlog.ddl.effects import Naming
@@ -177,7 +177,7 @@ class ControlEvents:
         progress.state[packets.CHECKSUM_BYTES] = checksum
         progress.file_times[progress.file] = datetime.fromtimestamp(int.from_bytes(event[:4], "little"), UTC)
         stored = int.from_bytes(event[-4:], "little")
-        calculated = crc32(np.frombuffer(event, np.uint8), 0, len(event) - 4, TABLES)
+        calculated = zlib.crc32(memoryview(event)[:-4])
         if checksum and stored != calculated:
             raise ChecksumMismatch(
                 "the checksum of the format description is wrong", hint="", **progress.error_context()

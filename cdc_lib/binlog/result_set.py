@@ -32,6 +32,8 @@ _LONGEST_HEADER = 16 << 20
 """Bytes of the definitions of 4,096 columns, and more."""
 _LONGEST_ROW = (1 << 30) + (16 << 20)
 """A little more than the greatest max_allowed_packet."""
+_WIDEST = np.iinfo(np.int32).max
+"""Bytes of a buffer in which 32 bits say where a cell is. A longer one, which holds a row of more than 1 GiB, takes 64."""
 _GROUP_BYTES = 64 << 20
 """Bytes of values of a row group; exceeded by at most one receive buffer."""
 
@@ -148,8 +150,9 @@ class ResultSet:
         self._stream = stream
         self._codecs = [codec_for(c.type, values.of(schema, c), from_text=True) for c in schema.columns]
         columns = len(schema.columns)
-        self._pos = np.empty((columns, _PACKETS), np.int64)
-        self._length = np.empty((columns, _PACKETS), np.int64)
+        # Like the cells of row images, for which the codecs are compiled already.
+        self._pos = np.empty((columns, _PACKETS), np.int32)
+        self._length = np.empty((columns, _PACKETS), np.int32)
         self._key_columns = [[c.name for c in schema.columns].index(name) for name in schema.primary_key]
         self._skipped = 0
         self._finished = False
@@ -205,6 +208,8 @@ class ResultSet:
         at = self._skip_header(data, begin, fill)
         if at < 0:
             return begin
+        if data.shape[0] > _WIDEST and self._pos.dtype == np.int32:
+            self._pos, self._length = self._pos.astype(np.int64), self._length.astype(np.int64)
         while True:
             status, rows, at, end = locate_text(data, at, fill, len(self._codecs), self._pos, self._length)
             self._append(data, int(rows))

@@ -13,6 +13,7 @@ from cdc_lib.config import Credentials, ServerConfig, SourceConfig, TablesConfig
 from cdc_lib.doctor.dropped_tables import check_dropped_tables
 from cdc_lib.doctor.hop_check import check_hop
 from cdc_lib.doctor.java_check import check_java
+from cdc_lib.doctor.kernels_check import check_kernels
 from cdc_lib.doctor.lake_check import check_lake
 from cdc_lib.doctor.server_check import check_grants, check_line, check_server, check_standby, check_start, check_tables
 from cdc_lib.doctor.spark_check import check_spark, check_spark_server
@@ -53,6 +54,7 @@ def examine(
         "the grants": lambda: check_grants(config.server, config.tables, credentials),
         "the tables": lambda: check_tables(config, credentials),
         "the place to begin": lambda: check_start(config, credentials, hurried.cursors.load(config.source, DRAIN)),
+        "the kernels": check_kernels,
         "the store": lambda: check_store(config.store, pipeline.store),
         "the lake": lambda: check_lake(config.lake, config.store, pipeline.store),
         "lake tables of dropped tables": lambda: check_dropped_tables(config, pipeline.store),

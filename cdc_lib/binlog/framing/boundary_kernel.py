@@ -189,7 +189,7 @@ def _begin(b, h, end, state, wanted_sids, starts, runs, sids, scratch, fields):
         row = _row_of(scratch, sids, state[SID_COUNT])
         if row < 0 and state[SID_COUNT] == sids.shape[0]:
             return FULL
-    if state[SID] >= 0 and not note_gtid(state, RUNS, state[SID], state[GNO]):
+    if state[SID] >= 0 and not note_gtid(state, np.int64(RUNS), state[SID], state[GNO]):
         return FULL
     if state[BEGAN] != 0:
         state[LAST_TIME] = state[TIME]

@@ -113,7 +113,9 @@ def _file_header(made: bytes, gtids: GtidSet | None, first: First | None) -> Fil
 
 def first_of(event: bytes, end: int) -> First:
     """Return the transaction that begins with an event: a GTID, or a statement before MySQL 5.6.5."""
-    data = np.frombuffer(event, np.uint8)
+    data = np.frombuffer(
+        bytearray(event), np.uint8
+    )  # writable: bytes off the wire are, and a kernel is compiled for each
     fields = np.zeros(FIELDS, np.int64)
     number = 0
     if event[4] in _BEGINS:

@@ -6,12 +6,12 @@ transactions, perhaps of the same sizes. Only their bytes differ.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from cdc_lib.binlog.bytes.crc32 import TABLES, crc32
 from cdc_lib.binlog.framing import event_types, packets
 from cdc_lib.binlog.framing.boundary_kernel import source_of
 from cdc_lib.binlog.framing.file_header import checksum_bytes, events_of, first_of
@@ -54,7 +54,7 @@ def other_past(stream: BinlogStream, flavor: Flavor, read: LastTransaction) -> s
         elif packets.outside(event[4]):
             continue
         if at.offset + len(event) - read.position.offset <= packets.DIGESTED:
-            digest = int(packets.with_event(digest, crc32(np.frombuffer(event, np.uint8), 0, end, TABLES)))
+            digest = int(packets.with_event(digest, zlib.crc32(memoryview(event)[:end])))
     if begun and digest == read.digest:
         return ""
     return f"{begun or 'no transaction'} begins at {read.position}, and {read.gtid or 'another one'} was read there"
@@ -80,7 +80,7 @@ def _in_files(stream: BinlogStream, start: Position) -> Iterator[tuple[Position,
 def _shown(event: bytes, end: int, flavor: Flavor) -> str:
     """Return the GTID and the commit time of the transaction that an event begins."""
     sid = np.zeros((1, packets.SID_SIZE), np.uint8)
-    number = source_of(np.frombuffer(event, np.uint8), 0, end, sid[0], np.zeros(FIELDS, np.int64))
+    number = source_of(np.frombuffer(bytearray(event), np.uint8), 0, end, sid[0], np.zeros(FIELDS, np.int64))
     gtid = (
         f"{gtid_sources(sid, flavor)[0]}{':' if flavor == 'mysql' else '-'}{number}" if number > 0 else "a transaction"
     )

@@ -200,7 +200,7 @@ def _note(state):
     """Record the GTID of a new transaction; SIDS_FULL if there is no room, then the event is scanned again."""
     if state[GNO] <= 0:
         return MALFORMED
-    if note_gtid(state, RUNS, state[SID], state[GNO]):
+    if note_gtid(state, np.int64(RUNS), state[SID], state[GNO]):
         return TAKEN
     return SIDS_FULL
 

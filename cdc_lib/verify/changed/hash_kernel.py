@@ -22,14 +22,14 @@ Hashes = NDArray[np.int64]
 @njit(cache=True, nogil=True)
 def _once(data, ends, tables, found):
     for row in range(len(found)):
-        found[row] = crc32(data, ends[row], ends[row + 1], tables)
+        found[row] = crc32(data, np.int64(ends[row]), np.int64(ends[row + 1]), tables)
 
 
 @njit(cache=True, nogil=True)
 def _twice(data, ends, tables, found):
     digits = np.zeros(_DIGITS, np.uint8)
     for row in range(len(found)):
-        left = crc32(data, ends[row], ends[row + 1], tables)
+        left = crc32(data, np.int64(ends[row]), np.int64(ends[row + 1]), tables)
         at = _DIGITS
         while True:
             at -= 1
@@ -37,7 +37,7 @@ def _twice(data, ends, tables, found):
             left //= 10
             if left == 0:
                 break
-        found[row] = crc32(digits, at, _DIGITS, tables)
+        found[row] = crc32(digits, at, np.int64(_DIGITS), tables)
 
 
 def crc32_of_each(texts: pa.Array) -> Hashes:
