@@ -6,6 +6,8 @@ import asyncio
 import importlib
 import json
 import os
+import re
+import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +35,7 @@ from cdc_lib.jobs.client import SparkServer, job_request, raise_for
 from tests.harness.seeded_shop import source_settings
 from tests.harness.served_source import Source
 from tests.harness.servers import MySqlServer, S3Server
-from tests.harness.servers.process import free_port
+from tests.harness.servers.process import ServerProcess, free_port
 from tests.harness.servers.rest_catalog import RestCatalogServer
 from tests.harness.shop import command_line
 from tests.harness.spark_server import RunningSparkServer
@@ -242,6 +244,30 @@ def test_a_request_without_the_token_is_refused(spark_server: RunningSparkServer
     with pytest.raises(ConfigError, match=r"token is missing or wrong") as caught:
         SparkServer(spark_server.config.model_copy(update={"token_env": None})).jobs()
     assert "merge.spark_server.token_env" in caught.value.hint
+
+
+def test_a_server_without_a_token_of_its_own_makes_one(tmp_path: Path) -> None:
+    """Every user of the machine reaches its address, and only who reads its output has the token."""
+    port = free_port()
+    options = ["--port", str(port), "--master", "local[1]", "--driver-memory", "1g"]
+    command = [sys.executable, "-m", "cdc_lib.cli", "spark", "serve", *options]
+    server = ServerProcess("the Spark server", command, tmp_path / "log")
+    config = SparkServerConfig(url=f"http://127.0.0.1:{port}", token_env="PRINTED")
+    printed: list[str] = []
+
+    def answers() -> bool:
+        printed[:] = re.findall(r"clients send the token (\S+);", (tmp_path / "log").read_text())
+        try:
+            return bool(printed) and SparkServer(config, {"PRINTED": printed[0]}).jobs() == []
+        except SparkUnavailable:
+            return False
+
+    try:
+        server.wait_until_ready(answers)
+        with pytest.raises(ConfigError, match="token is missing or wrong"):
+            SparkServer(SparkServerConfig(url=config.url)).jobs()
+    finally:
+        server.stop()
 
 
 def test_neither_java_nor_jobs_get_the_token(source: Source, spark_server: RunningSparkServer) -> None:
