@@ -233,6 +233,10 @@ class Reselect(Protocol[Rows]):
         ...
 
 
+ReadRows = Callable[[tuple[pa.Field, ...]], pa.Table]
+"""Reads complete changes in the columns of a lake table, with ``_op``; raises NeedsSpark if they do not fit into them."""
+
+
 class MergeTarget(Protocol[Frame]):
     """One lake table.
 
@@ -372,6 +376,18 @@ class MergeTarget(Protocol[Frame]):
 
         Raises:
             MergeError: a row cannot be completed.
+        """
+        ...
+
+    def replace(self, read: ReadRows, commit: TableCommit) -> int | None:
+        """Apply the last change of each key as :meth:`upsert` does, without Spark SQL: few complete changes, none of which is outdated.
+
+        Args:
+            read: reads the changes.
+            commit: markers; it removes and changes no other existing rows.
+
+        Returns:
+            How many there were; None if the table is not one for it: nothing is written, and :meth:`upsert` does it.
         """
         ...
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cdc_lib.read.keys import OrderValue
+from cdc_lib.apply.key_rows import OrderValue
 
 Point = tuple[tuple[int, OrderValue], ...]
 """Parts of a key that sort: (0, None) is null or less than everything, (1, value) a value, (2, None) greater than everything."""

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cdc_lib.apply.deletion_vector import parse_vector
 from cdc_lib.read.cache import Cache
 from cdc_lib.read.columns import ReadColumn
-from cdc_lib.read.deletion_vector import parse_vector
 from cdc_lib.read.manifests import Files, LiveFile, PositionFile, VectorFile
 from cdc_lib.read.parquet import ParquetFiles, translate_file_errors
 

@@ -8,12 +8,12 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_lib.apply.key_rows import RowKey
 from cdc_lib.merge.collapse import DELETE, INSERT
 from cdc_lib.model.lake_table import MODE_COLUMNS, ORDER
 from cdc_lib.model.manifest import OP, TS
 from cdc_lib.model.table_mode import RESET, VALID_FROM
 from cdc_lib.read.columns import ReadColumn, in_order
-from cdc_lib.read.keys import RowKey
 from cdc_lib.read.lookup import find
 from cdc_lib.read.snapshot import PinnedSnapshot
 

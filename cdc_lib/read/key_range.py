@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cdc_lib.apply.key_rows import OrderValue
 from cdc_lib.errors import ConfigError
 from cdc_lib.read.bounds import GREATEST, LEAST, Bound, Point, greatest_point, least_point, point_of
-from cdc_lib.read.keys import KeyColumns, NoSuchKey, OrderValue
+from cdc_lib.read.keys import KeyColumns, NoSuchKey
 
 Mask = NDArray[np.bool_]
 

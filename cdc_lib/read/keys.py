@@ -15,10 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from cdc_lib.apply.key_rows import OrderValue, RowKey
 from cdc_lib.errors import ConfigError
 from cdc_lib.read.columns import ReadColumn
-
-OrderValue = int | float | bytes | None
 
 _EPOCH_DAY = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -26,19 +25,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 class NoSuchKey(Exception):
     """A value has the right type, and the column cannot hold it: no row has this key."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowKey:
-    """A key, or its first parts.
-
-    Args:
-        order: order value of each part.
-        values: the parts as Arrow scalars of the columns' types.
-    """
-
-    order: tuple[OrderValue, ...]
-    values: tuple[pa.Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 
+from cdc_lib.apply.key_rows import AskedKeys, OrderValue, RowKey, Rows
 from cdc_lib.read.bounds import Bound
 from cdc_lib.read.columns import ReadColumn, in_order
-from cdc_lib.read.key_rows import AskedKeys, Rows
-from cdc_lib.read.keys import OrderValue, RowKey
 from cdc_lib.read.manifests import LiveFile
 from cdc_lib.read.snapshot import Hit, PinnedSnapshot, RowGroup, shown
 

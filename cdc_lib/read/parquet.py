@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.io import FileIO
 
+from cdc_lib.apply.key_rows import OrderValue
 from cdc_lib.errors import StoreError, StoreUnavailable
 from cdc_lib.read.bounds import Bound
 from cdc_lib.read.cache import Cache, RecentlyUsed
 from cdc_lib.read.columns import ReadColumn, default_array
-from cdc_lib.read.keys import OrderValue
 from cdc_lib.read.pages.few import FewRows, FewRowsReader
 from cdc_lib.read.pages.index import PageIndex, read_index
 from cdc_lib.read.pages.page import Kind, Value

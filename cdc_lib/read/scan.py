@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_lib.apply.key_rows import Rows
 from cdc_lib.read.bounds import Bound, Point, greatest_point, least_point
 from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.key_range import ScanRange, before
-from cdc_lib.read.key_rows import Rows
 from cdc_lib.read.manifests import LiveFile
 from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup, shown
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyiceberg.io import FileIO
 
+from cdc_lib.apply.key_rows import KeyRows, OrderValue, Rows
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED
@@ -20,8 +21,7 @@ from cdc_lib.read.cache import Cache
 from cdc_lib.read.columns import Columns, ReadColumn
 from cdc_lib.read.deletes import Deletes
 from cdc_lib.read.few_rows import FewRowsOfSnapshot, GroupRows
-from cdc_lib.read.key_rows import KeyRows, Rows
-from cdc_lib.read.keys import KeyColumns, OrderValue
+from cdc_lib.read.keys import KeyColumns
 from cdc_lib.read.manifests import Files, LiveFile
 from cdc_lib.read.pages.selected import MOST, Wanted
 from cdc_lib.read.parquet import ParquetFile, ParquetFiles

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cdc_lib.apply.key_rows import RowKey
 from cdc_lib.errors import ConfigError, CursorMoved
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.position import Point
@@ -18,7 +19,7 @@ from cdc_lib.read.archive.versions import ArchivedVersions
 from cdc_lib.read.columns import in_order
 from cdc_lib.read.kept_versions import CHANGED, TIMES, kept_versions, within
 from cdc_lib.read.key_range import ScanRange
-from cdc_lib.read.keys import NoSuchKey, RowKey
+from cdc_lib.read.keys import NoSuchKey
 from cdc_lib.read.lookup import Many, find
 from cdc_lib.read.scan import Scan
 from cdc_lib.read.snapshot import PinnedSnapshot

@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import Any
 
 from cdc_lib.errors import MergeConflict, MergeError
-from spark_jobs.iceberg.row_delta import SAME_ROWS, Net, Rows, remove_files, rows_of
+from spark_jobs.iceberg.row_delta import SAME_ROWS, Net, Replacement, Rows, remove_files, rows_of
 from spark_jobs.runtime.java_classes import JavaClasses
 
 PREFIX = "cdc_"
@@ -69,6 +69,7 @@ class Branch:
         snapshot_id: the newest snapshot of the branch; None until a statement needs the branch.
         made: snapshots of the job's statements, oldest first.
         files: new data files, Iceberg's Java objects.
+        replaced: existing rows that are deleted without a statement.
     """
 
     name: str
@@ -79,6 +80,13 @@ class Branch:
     snapshot_id: int | None = None
     made: list[int] = field(default_factory=list)
     files: list[Any] = field(default_factory=list)
+    replaced: Replacement = field(default_factory=Replacement)
+
+    def replace(self, done: Replacement) -> None:
+        """Take over new data files and what replaces rows, and not a statement."""
+        self.replaced = done
+        self.rows = None if self.rows is None else self.rows - done.deleted
+        self.add(done.added, Rows(done.rows, done.rows))
 
     def add(self, files: Collection[Any], change: Rows) -> int:
         """Take over new data files.
@@ -296,6 +304,7 @@ def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: 
     # Iceberg does not rebase a schema change on another commit, so all checks still hold at the commit.
     change.updateSchema().commit()
     net = Net.of(table, branch.made, branch.files)
+    net.replace(branch.replaced)
     net.commit_to(change, branch.parent, properties, classes)
     if branch.snapshot_id is not None:
         change.manageSnapshots().removeBranch(branch.name).commit()
@@ -305,7 +314,8 @@ def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: 
     if not SAME_ROWS.allows(branch.rows, rows):
         raise wrong_rows(branch.of, f"{branch.rows} rows on the branch, {rows} in the snapshot to be published")
     change.commitTransaction()
-    remove_files(table, net, published, classes)
+    if branch.made:
+        remove_files(table, net, published, classes)
     return int(published.snapshotId())
 
 

@@ -9,6 +9,7 @@ first, also after an append: another merge of the same batches, perhaps an aband
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,10 +17,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
+from cdc_lib.apply.decide import NeedsSpark
+from cdc_lib.apply.rows import last_changes
 from cdc_lib.errors import MergeConflict
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
 from cdc_lib.model.lake_table import (
@@ -34,10 +38,11 @@ from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP
 from cdc_lib.model.publication import publication
 from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_mode import IS_CURRENT, RESET
-from cdc_lib.ports import Replaced, Reselect
+from cdc_lib.ports import ReadRows, Replaced, Reselect
 from spark_jobs.changes.added_defaults import column_of, filled_columns, update_sql
 from spark_jobs.changes.computed import recompute_sql, written_rows
 from spark_jobs.errors import is_overtaken, said, translate_errors
+from spark_jobs.iceberg.arrow_rows import MOST_RECORDS, ArrowRows
 from spark_jobs.iceberg.beginning import Beginning, publish_beginning, redefined
 from spark_jobs.iceberg.branches import (
     PUBLISH_ATTEMPTS,
@@ -57,6 +62,7 @@ from spark_jobs.iceberg.completion import Completion, refuse_absent
 from spark_jobs.iceberg.data_files import write_files
 from spark_jobs.iceberg.key_check import COUNTED_KEYS, PLAIN, count_sql, counts_sql, fault, settled
 from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_key
+from spark_jobs.iceberg.loading import metadata_of
 from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed
 from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows
 from spark_jobs.iceberg.scd2 import cut_sql, cuts_of, ended_before, spliced
@@ -67,6 +73,8 @@ from spark_jobs.iceberg.truncated import with_values_checked
 from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.session import activate, set_for
 from spark_jobs.sql import belongs, full_name, point, struct
+
+log = logging.getLogger(__name__)
 
 BESIDE_ROWS = 20_000
 """Fewest rows that are written while the rows that they replace are deleted: fewer would not save the cost of a thread."""
@@ -133,6 +141,34 @@ class IcebergTable(DefinedTable):
             finally:
                 if not few:
                     last.unpersist()
+
+    def replace(self, read: ReadRows, commit: TableCommit) -> int | None:
+        """Apply the last change of each key in Arrow; returns their number, None if Spark has to do it."""
+        table = self._as_read()
+        if self._rekeyed or self._beginning is not None or not _is_plain(table):
+            return None
+        with translate_errors("merge", self._table):
+            java = self._java()
+            try:
+                rows = ArrowRows.of_table(
+                    java, metadata_of(self._session, java), table.primary_key, java_classes(self._session), self._table
+                )
+                last = last_changes(read(rows.fields), table.primary_key, begins=False)
+                done = rows.replace(last)
+            except (
+                NeedsSpark,
+                pa.ArrowException,
+                OSError,
+                ValueError,
+            ) as why:  # Spark says what is wrong with a damaged file
+                log.info("%s: merged by Spark SQL: %s", self._name, why)
+                return None
+            if done.deleted > last.num_rows:
+                raise wrong_rows(self._table, f"{done.deleted} rows of {last.num_rows} changed keys")
+            self._mark(table, commit)
+            with self._branch(table) as branch:
+                branch.replace(done)
+            return int(last.num_rows)
 
     def _load_first(self, table: LakeTable, changes: Changes[DataFrame], commit: TableCommit) -> int:
         """Write many changes to an empty table; returns its number of rows.
@@ -483,6 +519,12 @@ class IcebergTable(DefinedTable):
                 found_snapshot=table.snapshot_id,
             )
         return table
+
+
+def _is_plain(table: LakeTable) -> bool:
+    """Whether the rows of a table are few, and written in the order of the key and nothing more."""
+    is_small = table.records is not None and table.records <= MOST_RECORDS
+    return is_small and table.layout.in_key_order and not table.copies_on_write and not table.computed
 
 
 def _removed(added: int | None) -> int | None:

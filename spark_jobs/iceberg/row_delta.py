@@ -53,6 +53,27 @@ def rows_of(summary: Any) -> int | None:
     return int(records) - int(deleted or 0)
 
 
+@dataclass(slots=True)
+class Replacement:
+    """What replaces rows; data and delete files are Iceberg's Java objects.
+
+    Args:
+        deleted: number of rows that are deleted.
+        rows: number of new rows.
+        added: new data files.
+        deletes: new deletion vectors.
+        removed: data files all of whose rows are deleted.
+        removed_deletes: deletion vectors that are in the new ones, or whose data files are removed.
+    """
+
+    deleted: int = 0
+    rows: int = 0
+    added: list[Any] = field(default_factory=list)
+    deletes: list[Any] = field(default_factory=list)
+    removed: list[Any] = field(default_factory=list)
+    removed_deletes: list[Any] = field(default_factory=list)
+
+
 @dataclass
 class Net:
     """Files that snapshots added and removed, without files that were added and removed in between.
@@ -95,6 +116,12 @@ class Net:
         net._drop_dangling()
         net.unneeded -= {path for path, _ in (*net.data, *net.deletes)}  # one Puffin file holds many vectors
         return net
+
+    def replace(self, done: Replacement) -> None:
+        """Add what deletes existing rows; its data files are among the others."""
+        self.deletes.update((_key(file), file) for file in done.deletes)
+        self.removed_data.update((_key(file), file) for file in done.removed)
+        self.removed_deletes.update((_key(file), file) for file in done.removed_deletes)
 
     def _take(self, added: dict[Key, Any], removed: dict[Key, Any], new: Any, old: Any) -> None:
         for file in each(old):

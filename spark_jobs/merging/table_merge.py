@@ -8,9 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
+from cdc_lib.apply.decide import files_of, is_few
+from cdc_lib.apply.rows import LakeShape, changes_of
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, CorruptBatch, IncompatibleSchema, LakeRefused, MergeConflict, MergeError
 from cdc_lib.lake.evolution import lake_columns, misfit
@@ -58,6 +61,7 @@ from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import DRAIN, EpochChange
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
 from cdc_lib.model.lake_upkeep import Tidied
+from cdc_lib.model.manifest import ABSENT
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.route import routed_schema
@@ -68,6 +72,7 @@ from cdc_lib.model.table_commit import Changes, Superseded, TableCommit
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import MergeTarget, ObjectStore
+from cdc_lib.reselect.policy import reads_all
 from cdc_lib.store.clock import refuse_later_commit
 from cdc_lib.store.cursors import ObjectCursorStore
 from spark_jobs.changes.added_defaults import column_of, filled_columns
@@ -566,13 +571,16 @@ class TableMerge:
                 for one in part.filled(self.config.source)
                 if one.value is not None or column_of(one, columns_before) is not None
             ]
-            frames = [self._frame(session, part, inputs, columns) for part, inputs in group]
-            frames += self._deletes(session, lake, [part for part, _ in group], frames, columns, state)
-            frame = reduce(_union, frames)
             mode = group[0][0].work.mode
             unfinished = unfinished_epochs(self._epoch_changes()) if mode == "scd2" else ()
             superseded = self._superseded(lake, [part for part, _ in group], state)
             commit = TableCommit(markers, superseded, fills, unfinished, self.plan.merge_id)
+            if (replaced := self._replaced(target, group, state, commit, to_come=to_come)) is not None:
+                applied += replaced
+                continue
+            frames = [self._frame(session, part, inputs, columns) for part, inputs in group]
+            frames += self._deletes(session, lake, [part for part, _ in group], frames, columns, state)
+            frame = reduce(_union, frames)
             at_most = sum(part.rows for part, _ in group)
             with shuffled_for(session, self.config.merge, at_most):
                 if mode == "append":
@@ -584,6 +592,34 @@ class TableMerge:
         if len(due) == 1:
             return {due[0][0].routed.table: applied}
         return {part.routed.table: part.rows for part, _ in due}
+
+    def _replaced(
+        self,
+        target: MergeTarget[DataFrame],
+        group: Sequence[tuple[Contribution, Sequence[MergeInput]]],
+        state: LakeTable | None,
+        commit: TableCommit,
+        *,
+        to_come: bool,
+    ) -> int | None:
+        """Apply few complete changes of one source table without Spark SQL; None if Spark has to do it."""
+        (part, inputs), *others = group
+        routed, work = part.routed, part.work
+        is_empty = state is None or state.empty
+        rule = self.config.reselect.rule(routed.database, routed.name)
+        is_read_back = self.origin is not None and not to_come and reads_all(rule, self.lag)
+        if others or commit.fills or (commit.supersedes and not is_empty) or is_read_back:
+            return None
+        marker = _marker(state, routed.table)
+        if not is_few(routed, work, marker, self.plan, files_of(routed.table, inputs)):
+            return None
+
+        def read(fields: tuple[pa.Field, ...]) -> pa.Table:
+            constants = routed.constants(self.config.source)
+            shape = LakeShape(routed.table, fields, constants, routed.target.keeps, part.renames)
+            return changes_of(self.store, inputs, shape).drop_columns([ABSENT])
+
+        return target.replace(read, commit)
 
     @contextmanager
     def _reading_back(

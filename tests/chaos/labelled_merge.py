@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spark_jobs.iceberg import iceberg_format, lake_table
+from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.maintenance import Upkeep
 from tests.chaos.points import Points
 
@@ -19,6 +20,7 @@ COMMITS: dict[str, tuple[Any, str]] = {
     "the start of a branch": (lake_table, "start_branch"),
     "the commit of the deletes": (lake_table.IcebergTable, "_delete_keys"),
     "the writing of the rows": (lake_table.IcebergTable, "_new_files"),
+    "the writing of the rows in Arrow": (ArrowRows, "replace"),
     "the publication of a branch": (lake_table, "publish"),
     "the publication of a table that begins again": (lake_table, "publish_beginning"),
 }

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib.apply import decide
 from cdc_lib.errors import MergeError
 from cdc_lib.model.merge_plan import MergePlan
 from spark_jobs.iceberg import lake_table
+from spark_jobs.iceberg.arrow_rows import ArrowRows
 from tests.harness.lake import Lake
+
+OF_ARROW = ("_written", "_write_vectors")
+"""Methods that write the files of a merge in Arrow."""
 
 
 def merge_killed_at(monkeypatch: pytest.MonkeyPatch, where: str, lake: Lake, plan: MergePlan) -> None:
-    """Merge a plan, and die at ``publish`` or at a method of the lake table."""
+    """Merge a plan, and die at ``publish`` or at a method of the lake table: of :data:`OF_ARROW`, or else of Spark's way."""
+    owner: object = lake_table if where == "publish" else ArrowRows if where in OF_ARROW else lake_table.IcebergTable
 
     def killed(*_: object, **__: object) -> None:
         raise MergeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(lake_table if where == "publish" else lake_table.IcebergTable, where, killed)
+        patch.setattr(owner, where, killed)
+        if owner is lake_table.IcebergTable:
+            patch.setattr(decide, "FEW_ROWS", -1)
         with pytest.raises(MergeError, match="killed"):
             lake.merge(plan)

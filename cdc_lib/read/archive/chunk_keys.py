@@ -12,13 +12,14 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from cdc_lib.apply.key_rows import OrderValue
 from cdc_lib.model.column_types import Kind
 from cdc_lib.model.manifest import SnapshotChunk
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.key_text import parse_instant
-from cdc_lib.read.keys import NoSuchKey, OrderValue, kind_of, order_value
+from cdc_lib.read.keys import NoSuchKey, kind_of, order_value
 
 _PARSERS: dict[tuple[Kind, str], Callable[[str], Any]] = {
     ("int", "integer"): int,

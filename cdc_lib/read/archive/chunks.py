@@ -9,6 +9,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from cdc_lib.apply.key_rows import KeyRows, RowKey
 from cdc_lib.merge.chunks import low_of, read_to_of
 from cdc_lib.model.lake_table import SnapshotMark
 from cdc_lib.model.manifest import Manifest, chunk_of
@@ -20,8 +21,6 @@ from cdc_lib.read.archive.reach import Part
 from cdc_lib.read.archive.reads import ChunkRow
 from cdc_lib.read.archive.rows import ArchivedRows, KeyChanges, names_in, names_of, path_of
 from cdc_lib.read.bounds import Bound
-from cdc_lib.read.key_rows import KeyRows
-from cdc_lib.read.keys import RowKey
 from cdc_lib.read.parquet import bound_of
 from cdc_lib.store import layout
 from cdc_lib.store.batch_rows import parquet_file

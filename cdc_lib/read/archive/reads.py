@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cdc_lib.apply.rows import is_before, order_of
 from cdc_lib.merge.collapse import DELETE, INSERT
 from cdc_lib.model.manifest import OP
 from cdc_lib.model.position import Point
 from cdc_lib.read.archive.rows import KeyChanges, VersionShape
-from cdc_lib.read.fresh.rows import is_before, order_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_lib.apply.key_rows import RowKey, Rows
+from cdc_lib.apply.rows import is_before, order_of
 from cdc_lib.errors import BatchesMissing, CorruptBatch, IncompatibleSchema
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import GTID, OP, TS
@@ -25,9 +27,6 @@ from cdc_lib.read.archive.reach import Part
 from cdc_lib.read.archive.segments import Hits, Segment, SegmentKeys, segments_of
 from cdc_lib.read.cache import Cache
 from cdc_lib.read.columns import ReadColumn
-from cdc_lib.read.fresh.rows import is_before, order_of
-from cdc_lib.read.key_rows import Rows
-from cdc_lib.read.keys import RowKey
 from cdc_lib.store import layout
 from cdc_lib.store.batch_rows import committed, read_columns
 from cdc_lib.store.manifests import find_manifest

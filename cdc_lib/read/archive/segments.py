@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cdc_lib.apply.key_rows import KeyRows, RowKey, Rows
 from cdc_lib.read.archive.reach import Part
-from cdc_lib.read.key_rows import KeyRows, Rows
-from cdc_lib.read.keys import RowKey
 
 _FILES = 8
 """Most files of a segment, unless one window has more: after each segment it is asked whether older ones are needed."""

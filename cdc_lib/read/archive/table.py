@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg.table import Table
 
+from cdc_lib.apply.key_rows import RowKey
+from cdc_lib.apply.rows import order_of
 from cdc_lib.config import SourceConfig
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, EpochChange
@@ -36,9 +38,8 @@ from cdc_lib.read.archive.versions import (
     with_resets,
 )
 from cdc_lib.read.fresh.markers import marker_of
-from cdc_lib.read.fresh.rows import order_of
 from cdc_lib.read.kept_versions import CHANGED, within
-from cdc_lib.read.keys import NoSuchKey, RowKey
+from cdc_lib.read.keys import NoSuchKey
 from cdc_lib.read.lookup import find
 from cdc_lib.read.pin import expired
 from cdc_lib.read.snapshot import PinnedSnapshot

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_lib.apply.rows import order_of
 from cdc_lib.merge.collapse import DELETE, INSERT
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import GTID, OP, ROW, TS
@@ -18,7 +19,6 @@ from cdc_lib.model.position import SNAPSHOT_ROW, Point
 from cdc_lib.model.table_mode import IS_DELETED, RESET, STATEMENT_ROW
 from cdc_lib.read.archive.reach import Reach
 from cdc_lib.read.archive.rows import KeyChanges, VersionShape
-from cdc_lib.read.fresh.rows import order_of
 from cdc_lib.read.kept_versions import CHANGED, differs_from_next
 
 READ = "r"

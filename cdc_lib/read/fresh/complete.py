@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cdc_lib.apply.rows import Numbers, in_key_order
 from cdc_lib.merge.collapse import DELETE
 from cdc_lib.model.manifest import ABSENT, CELL_HERE, CELL_UNKNOWN, OP
 from cdc_lib.model.table_mode import IS_DELETED
 from cdc_lib.read.fresh.decide import not_fresh
-from cdc_lib.read.fresh.rows import Numbers, in_key_order
 from cdc_lib.read.lookup import Many
 from cdc_lib.read.snapshot import PinnedSnapshot
 

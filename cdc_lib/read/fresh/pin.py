@@ -11,6 +11,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyiceberg.table import Table
 
+from cdc_lib.apply.decide import NeedsSpark, files_of, why_not, why_not_files, why_not_partial
+from cdc_lib.apply.key_rows import AskedKeys
+from cdc_lib.apply.rows import (
+    LakeShape,
+    Order,
+    changes_of,
+    is_before,
+    last_changes,
+    less,
+    order_of,
+    with_column,
+)
 from cdc_lib.config import SourceConfig
 from cdc_lib.lake.routing import RoutedTable, lake_merges
 from cdc_lib.merge.collapse import DELETE
@@ -25,12 +37,10 @@ from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, ONE_VERSION_MODES, STATEMENT_ROW, VALID_FROM, Mode
 from cdc_lib.ports import ObjectStore
 from cdc_lib.read.fresh.complete import completed
-from cdc_lib.read.fresh.decide import files_of, not_fresh, why_lagging, why_not, why_not_files, why_not_partial
+from cdc_lib.read.fresh.decide import not_fresh, why_lagging
 from cdc_lib.read.fresh.markers import marker_of
-from cdc_lib.read.fresh.rows import LakeShape, Order, changes_of, is_before, last_changes, less, order_of, with_column
 from cdc_lib.read.fresh.snapshot import FreshSnapshot, WaitingChanges
 from cdc_lib.read.fresh.waiting import Waiting
-from cdc_lib.read.key_rows import AskedKeys
 from cdc_lib.read.snapshot import PinnedSnapshot
 
 _COMPUTED = "the table has computed columns, which only Spark computes"
@@ -73,8 +83,12 @@ def with_waiting(
     )
     if why := next(filter(None, reasons), ""):
         raise not_fresh(why, routed.table)
-    shape = LakeShape(routed.table, base.columns.choose(None), routed.constants(config.source))
-    rows = changes_of(store, work.inputs, shape)
+    fields = tuple(one.field for one in base.columns.choose(None))
+    shape = LakeShape(routed.table, fields, routed.constants(config.source), routed.target.keeps)
+    try:
+        rows = changes_of(store, work.inputs, shape)
+    except NeedsSpark as error:
+        raise not_fresh(str(error), routed.table) from None
     until = max(filter(None, (Point.at(plan.epoch, plan.stop), marker.merged_to)))
     rows = completed(base, rows, key) if mode in ONE_VERSION_MODES else rows.drop_columns([ABSENT])
     if mode == "append":

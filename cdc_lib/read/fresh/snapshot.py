@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
+from cdc_lib.apply.rows import Order, less, order_of, with_column
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, ROW, TS
 from cdc_lib.model.position import Point
@@ -23,8 +25,6 @@ from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import IS_DELETED, STATEMENT_ROW
 from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.few_rows import FewRowsOfSnapshot
-from cdc_lib.read.fresh.rows import Order, less, order_of, with_column
-from cdc_lib.read.key_rows import AskedKeys, KeyRows, Rows
 from cdc_lib.read.manifests import LiveFile
 from cdc_lib.read.pages.index import PageIndex
 from cdc_lib.read.parquet import ParquetFile, ParquetFiles, opened_file

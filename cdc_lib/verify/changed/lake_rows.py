@@ -24,6 +24,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from cdc_lib.apply.key_rows import RowKey
 from cdc_lib.errors import ConfigError, StoreError
 from cdc_lib.lake.catalog import translate_errors
 from cdc_lib.model.lake_table import COMPUTED_PROPERTY, LakeColumn, LakeName, LakeTable, computed_from
@@ -33,7 +34,7 @@ from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.read.cache import Cache
 from cdc_lib.read.fresh.markers import marker_of
-from cdc_lib.read.keys import RowKey, order_value
+from cdc_lib.read.keys import order_value
 from cdc_lib.read.lookup import Many
 from cdc_lib.read.pin import pin
 from cdc_lib.read.snapshot import PinnedSnapshot

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_lib.apply.key_rows import OrderValue, Rows
 from cdc_lib.errors import ConfigError
 from cdc_lib.lake.catalog import translate_errors
 from cdc_lib.model.coverage import Key
 from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET
 from cdc_lib.model.position import Point
 from cdc_lib.read.bounds import Bound
-from cdc_lib.read.key_rows import Rows
-from cdc_lib.read.keys import NoSuchKey, OrderValue, order_value
+from cdc_lib.read.keys import NoSuchKey, order_value
 from cdc_lib.read.snapshot import Hit, PinnedSnapshot, shown
 from cdc_lib.verify.changed.cell_arrays import row_hashes, text_array
 from cdc_lib.verify.changed.cell_text import row_text

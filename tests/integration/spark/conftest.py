@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc_lib.apply import decide
 from cdc_lib.store.objects.local import LocalStore
 from tests.harness.lake import Lake, empty_catalog
 
@@ -94,3 +95,9 @@ def lake(spark_lake, tmp_path: Path) -> Lake:
     """A lake in the running Spark, with an empty store and a unique database name."""
     spark, config = spark_lake
     return Lake(spark, config, LocalStore(tmp_path / "store"))
+
+
+@pytest.fixture
+def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Merge few rows as many: by Spark SQL."""
+    monkeypatch.setattr(decide, "FEW_ROWS", -1)

@@ -12,6 +12,8 @@ from spark_jobs.iceberg import lake_table
 from tests.harness.batches import BIGINT, TEXT, Row, table
 from tests.harness.killed_merges import merge_killed_at
 
+pytestmark = pytest.mark.usefixtures("by_spark")
+
 
 @pytest.fixture
 def orders(lake):

@@ -7,7 +7,7 @@ from cdc_lib.model.position import Point
 from cdc_lib.store import layout
 from spark_jobs.iceberg import lake_table
 from tests.harness.batches import BIGINT, TEXT, Row, at, table
-from tests.harness.killed_merges import merge_killed_at
+from tests.harness.killed_merges import OF_ARROW, merge_killed_at
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_a_batch_merged_again_after_later_deletes_changes_nothing(lake, orders, 
     assert lake.snapshots(orders.name) == before
 
 
-@pytest.mark.parametrize("where", ["_delete_keys", "_new_files", "publish"])
+@pytest.mark.parametrize("where", ["_delete_keys", "_new_files", *OF_ARROW, "publish"])
 def test_a_merge_killed_in_the_middle_is_invisible_and_correct_after_the_retry(lake, orders, three, monkeypatch, where):
     """A merge that fails removes its branch, and leaves nothing else."""
     two = [Row("d", 110, {"id": 1, "state": "new"}), Row("u", 120, {"id": 2, "state": "paid"})]

@@ -123,6 +123,7 @@ def test_many_keys_are_merged_as_few_are(lake):
 
 
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
+@pytest.mark.usefixtures("by_spark")
 def test_many_first_changes_leave_the_last_of_each_key_in_files_of_their_own_keys(lake, monkeypatch, mode):
     """They are put into files before they are collapsed, whatever order they come in; most keys have three of them."""
     monkeypatch.setattr(lake_table, "ROWS_PER_FILE", 700)
@@ -150,6 +151,7 @@ def test_many_first_changes_leave_the_last_of_each_key_in_files_of_their_own_key
 
 
 @pytest.mark.parametrize(("conf", "partitions"), [({}, "10"), ({parallelism.SHUFFLE: "4"}, "4")])
+@pytest.mark.usefixtures("by_spark")
 def test_a_shuffle_has_as_many_partitions_as_the_changes_need_unless_the_source_file_says(
     lake, monkeypatch, conf, partitions
 ):

@@ -12,7 +12,7 @@ from cdc_lib.lake.routing import lake_merges
 from cdc_lib.merge.load import load_plan
 from cdc_lib.model.cursor import LAKE
 from cdc_lib.store.cuts import cut_of
-from spark_jobs.iceberg.lake_table import IcebergTable
+from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.merging.run import merge, needs_spark, run
 from spark_jobs.sql import full_name
 from tests.harness.capture import SOURCE, Capture, first_chunk
@@ -253,7 +253,7 @@ def test_a_merge_that_was_withdrawn_and_still_runs_does_no_harm(from_now_on, mon
     shop.execute("INSERT INTO two VALUES (5, 'e', 5)")
     shop.drain()
     old = shop.pipeline.plan_merge(by="test")
-    real, overtaken = IcebergTable._new_files, []
+    real, overtaken = ArrowRows.replace, []
 
     def after_the_other(*arguments, **named):
         if not overtaken:
@@ -266,7 +266,7 @@ def test_a_merge_that_was_withdrawn_and_still_runs_does_no_harm(from_now_on, mon
             shop.round()
         return real(*arguments, **named)
 
-    monkeypatch.setattr(IcebergTable, "_new_files", after_the_other)
+    monkeypatch.setattr(ArrowRows, "replace", after_the_other)
     with pytest.raises(MergeConflict, match="planned again"):
         shop.merge(old)
     assert overtaken

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+from cdc_lib.apply import decide
 from cdc_lib.errors import MergeError
 from cdc_lib.store.failed_tables import last_stopped
+from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.lake_table import IcebergTable
 from tests.harness.batches import BIGINT, INT, Row, table
 from tests.harness.lake import Lake
@@ -35,7 +38,7 @@ PARTLY_OLDER = [
 class LostDeletes:
     """The statement that deletes replaced rows finds none."""
 
-    name = "_sql"
+    owner, name = IcebergTable, "_sql"
 
     @staticmethod
     def broken(real, statement):
@@ -49,7 +52,7 @@ class LostDeletes:
 class AppendedTwice:
     """Each new row is written twice."""
 
-    name = "_write_sorted"
+    owner, name = IcebergTable, "_write_sorted"
 
     @staticmethod
     def broken(real, table, rows, *more):
@@ -59,14 +62,45 @@ class AppendedTwice:
 class PartlyAppended:
     """One new row is not written."""
 
-    name = "_write_sorted"
+    owner, name = IcebergTable, "_write_sorted"
 
     @staticmethod
     def broken(real, table, rows, *more):
         return real(table, rows.limit(rows.count() - 1), *more)
 
 
+class LostInArrow:
+    """Only the rows of one key are found."""
+
+    owner, name = ArrowRows, "_delete"
+
+    @staticmethod
+    def broken(real, keys, done):
+        return real(keys.slice(0, 1), done)
+
+
+class WrittenTwiceInArrow:
+    """Each new row is written twice."""
+
+    owner, name = ArrowRows, "_written"
+
+    @staticmethod
+    def broken(real, rows):
+        return real(pa.concat_tables([rows, rows]))
+
+
+class PartlyWrittenInArrow:
+    """One new row is not written."""
+
+    owner, name = ArrowRows, "_written"
+
+    @staticmethod
+    def broken(real, rows):
+        return real(rows.slice(1))
+
+
 FAULTS = [LostDeletes, AppendedTwice, PartlyAppended]
+ARROW_FAULTS = [LostInArrow, WrittenTwiceInArrow, PartlyWrittenInArrow]
 
 
 @pytest.fixture
@@ -84,15 +118,17 @@ def merged(lake, monkeypatch):
         plan = here.batches.plan(200, here.batches.window(100, 200, {orders: changes, items: changes}))
         names = ("id", "v", "_epoch", "_binlog", "_offset", "_row")
         before = {one.name: (here.rows(one.name, *names), here.state(one.name)) for one in (orders, items)}
-        real = getattr(IcebergTable, fault.name)
+        real = getattr(fault.owner, fault.name)
 
         def broken(target, *arguments):
-            if target._table != orders.name:
+            if (target.of if fault.owner is ArrowRows else target._table) != orders.name:
                 return real(target, *arguments)
             return fault.broken(lambda *given: real(target, *given), *arguments)
 
         with monkeypatch.context() as patch:
-            patch.setattr(IcebergTable, fault.name, broken)
+            patch.setattr(fault.owner, fault.name, broken)
+            if fault.owner is IcebergTable:
+                patch.setattr(decide, "FEW_ROWS", -1)
             with pytest.raises(MergeError, match="does not add up") as caught:
                 here.merge(plan)
         assert not caught.value.retryable
@@ -109,6 +145,11 @@ def merged(lake, monkeypatch):
             assert here.rows(orders.name, *names) == after
 
     return run
+
+
+@pytest.mark.parametrize("fault", ARROW_FAULTS)
+def test_a_table_stops_before_wrong_rows_are_written_in_arrow(merged, fault):
+    merged("mirror", fault, NEWER)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

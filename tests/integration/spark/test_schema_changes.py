@@ -12,6 +12,7 @@ from cdc_lib.merge.answers import answer_question, open_questions
 from cdc_lib.model.backfill import BackfillRequest, Period
 from cdc_lib.snapshot.partial import PartialRequest
 from spark_jobs.backfill import backfill
+from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.merging.run import merge
 from tests.harness.verify import Compared
@@ -173,6 +174,7 @@ def test_a_dropped_column_leaves_the_lake_where_it_follows(source, monkeypatch):
             raise MergeError("killed")
 
         patch.setattr(IcebergTable, "_new_files", killed)
+        patch.setattr(ArrowRows, "replace", killed)
         with pytest.raises(MergeError, match="killed"):
             merge(source.lake.spark, source.capture.config, plan, source.capture.store, source.lake.said.append)
     assert {mode: source.columns(mode) for mode in MODES} == {mode: ["id", "v"] for mode in MODES}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.merge.collapse import DELETE
-from cdc_lib.merge.plan import MergeInput
+from cdc_lib.merge.plan import MergeInput, StoredBatch
+from cdc_lib.merge.renames import names_at, renamed_columns, renames_after
+from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.lake_table import ORDER
-from cdc_lib.model.manifest import ABSENT, BINLOG, CELL_HERE, CHANGE_COLUMNS, EPOCH, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.manifest import (
+    ABSENT,
+    BINLOG,
+    CELL_HERE,
+    CHANGE_COLUMNS,
+    EPOCH,
+    GTID,
+    OFFSET,
+    OP,
+    ROW,
+    TS,
+    DataFile,
+    Manifest,
+)
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import RESET, STATEMENT_ROW, VALID_FROM, TableReset
 from cdc_lib.ports import ObjectStore
-from cdc_lib.read.columns import ReadColumn
-from cdc_lib.read.fresh.decide import not_fresh
 from cdc_lib.store import layout
 from cdc_lib.store.batch_rows import committed, from_point, read_file
 
@@ -30,68 +44,83 @@ Order = tuple[Numbers, ...]
 """Epoch, file number, offset and row of each row."""
 
 
+_OTHER_TYPE = "a column has another type than in the lake table"
+
+Named = Mapping[str, str]
+"""Columns of a file by the lower-case names that they have in the lake table."""
+
+
 @dataclass(frozen=True, slots=True)
 class LakeShape:
     """The columns that rows get.
 
     Args:
         table: ``database.table`` at the source.
-        columns: all columns of the lake table.
+        fields: all columns of the lake table.
         constants: columns that a route adds, and their values.
+        keeps: whether the lake table keeps a column of this name.
+        renames: of the table's columns, in order; older rows are written under the new names.
     """
 
     table: str
-    columns: tuple[ReadColumn, ...]
+    fields: tuple[pa.Field, ...]
     constants: Mapping[str, str]
+    keeps: Callable[[str], bool]
+    renames: Sequence[ColumnRename] = ()
 
     @property
     def schema(self) -> pa.Schema:
         """``_op``, then the lake table's other columns."""
-        fields = [column.field for column in self.columns if column.name != OP]
-        return pa.schema([pa.field(OP, pa.string()), *fields])
+        return pa.schema([pa.field(OP, pa.string()), *(field for field in self.fields if field.name != OP)])
 
-    def of(self, rows: pa.Table) -> pa.Table:
+    def named(self, manifest: Manifest, file: DataFile) -> Named:
+        """Return the columns of a file that the lake table keeps."""
+        renames = renames_after(names_at(manifest, file), self.renames)
+        columns = renamed_columns(manifest.schemas[file.schema_id], renames)
+        return {name.lower(): column.name for name, column in columns if self.keeps(name)}
+
+    def of(self, rows: pa.Table, named: Named) -> pa.Table:
         """Return rows of a file in these columns; a column that the file lacks is null.
 
         Raises:
-            MergeError: a column has another type than the lake table's.
+            NeedsSpark: a column has another type than the lake table's.
         """
-        have = {name.lower(): rows.column(name) for name in rows.column_names if name not in CHANGE_COLUMNS}
+        have = {name: rows.column(column) for name, column in named.items()}
         # Only scd2 reserves _valid_from: in other modes a column of the source may have this name.
         have = {VALID_FROM: rows.column(TS)} | have | {name: rows.column(name) for name in CHANGE_COLUMNS}
         have |= {name.lower(): pa.repeat(value, rows.num_rows) for name, value in self.constants.items()}
-        try:
-            arrays = [
-                pc.cast(have[field.name.lower()], field.type)
-                if field.name.lower() in have
-                else pa.nulls(rows.num_rows, field.type)
-                for field in self.schema
-            ]
-        except pa.ArrowInvalid:
-            raise not_fresh("a column has another type than in the lake table", self.table) from None
+        arrays = [
+            _as_type(have[field.name.lower()], field.type)
+            if field.name.lower() in have
+            else pa.nulls(rows.num_rows, field.type)
+            for field in self.schema
+        ]
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
-    def with_marks(self, rows: pa.Table, schema: TableSchema) -> pa.Table:
+    def with_marks(self, rows: pa.Table, schema: TableSchema, named: Named) -> pa.Table:
         """Return rows of a file in these columns, and ``_absent`` for the columns after ``_op``.
 
         Args:
             rows: with ``_absent`` for the columns of the file.
             schema: of the file.
+            named: the columns of the file.
 
         Raises:
-            MergeError: as in :meth:`of`.
+            NeedsSpark: as in :meth:`of`.
         """
-        place = {column.name.lower(): number for number, column in enumerate(schema.columns)}
+        number = {column.name: number for number, column in enumerate(schema.columns)}
         marks = rows.column(ABSENT).combine_chunks()
         if marks.null_count < len(marks):
-            numbers = [place.get(field.name.lower()) for field in self.schema if field.name != OP]
+            columns = [named.get(field.name.lower()) for field in self.schema if field.name != OP]
             cells = [
-                pa.repeat(CELL_HERE, len(marks)) if at is None else pc.utf8_slice_codeunits(marks, at, at + 1)
-                for at in numbers
+                pa.repeat(CELL_HERE, len(marks))
+                if column is None
+                else pc.utf8_slice_codeunits(marks, number[column], number[column] + 1)
+                for column in columns
             ]
             # A complete row has no marks: one of its cells is null, and so is what they are joined to.
             marks = pc.binary_join_element_wise(*cells, "")
-        return self.of(rows).append_column(pa.field(ABSENT, pa.string()), marks)
+        return self.of(rows, named).append_column(pa.field(ABSENT, pa.string()), marks)
 
     def reset(self, one: TableReset) -> pa.Table:
         """Return the entry of an append table that ends all rows before it."""
@@ -110,24 +139,46 @@ def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: LakeShap
 
     Raises:
         CorruptBatch: a file is missing or damaged.
-        MergeError: a row does not fit into the lake table.
+        NeedsSpark: a column has another type than the lake table's.
     """
     parts = [shape.schema.append(pa.field(ABSENT, pa.string())).empty_table()]
+
+    def add(batch: StoredBatch, file: DataFile, counting: Callable[[pa.Table], pa.Table]) -> None:
+        rows = counting(read_file(store, layout.beside(batch.key, file.path), file))
+        schema = batch.manifest.schemas[file.schema_id]
+        parts.append(shape.with_marks(rows, schema, shape.named(batch.manifest, file)))
+
     for each in inputs:
         for file in each.batch.manifest.files:
             if file.table == shape.table:
-                rows = read_file(store, layout.beside(each.batch.key, file.path), file)
-                parts.append(
-                    shape.with_marks(from_point(rows, each.floor), each.batch.manifest.schemas[file.schema_id])
-                )
+                add(each.batch, file, partial(from_point, floor=each.floor))
         for commit, held in each.batch.commits:
             if each.floor is not None and commit.point < each.floor:
                 continue
             for file in held.manifest.prepared_files:
                 if file.table == shape.table:
-                    rows = read_file(store, layout.beside(held.key, file.path), file)
-                    parts.append(shape.with_marks(committed(rows, [commit]), held.manifest.schemas[file.schema_id]))
+                    add(held, file, partial(committed, commits=[commit]))
     return pa.concat_tables(parts)
+
+
+def _as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """Return a column in a type that has all its values; Spark casts other types in its own way.
+
+    Raises:
+        NeedsSpark: it is another one.
+    """
+    given = column.type
+    is_wider = (
+        (pa.types.is_signed_integer(given) and pa.types.is_signed_integer(wanted))
+        or (pa.types.is_floating(given) and pa.types.is_floating(wanted))
+        or (pa.types.is_decimal(given) and pa.types.is_decimal(wanted))
+    )
+    if given != wanted and not is_wider and not pa.types.is_null(given):
+        raise NeedsSpark(_OTHER_TYPE)
+    try:
+        return column.cast(wanted)
+    except pa.ArrowInvalid:
+        raise NeedsSpark(_OTHER_TYPE) from None
 
 
 def order_of(rows: pa.Table) -> Order:

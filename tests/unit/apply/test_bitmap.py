@@ -1,15 +1,17 @@
-"""Roaring bitmaps are read as another library writes them."""
+"""Roaring bitmaps are read as another library writes them, and written so that it reads them."""
 
 from __future__ import annotations
 
+import json
+import struct
 import zlib
 
 import numpy as np
 import pytest
 from pyroaring import BitMap, BitMap64
 
-from cdc_lib.read.bitmap import parse_bitmap
-from cdc_lib.read.deletion_vector import parse_vector
+from cdc_lib.apply.bitmap import bitmap_bytes, parse_bitmap
+from cdc_lib.apply.deletion_vector import parse_vector, puffin_of
 
 SETS = {
     "none": [],
@@ -88,3 +90,27 @@ def test_a_bitmap_that_ends_early_or_late_or_is_none_is_refused():
             parse_bitmap(whole + b"x")
     with pytest.raises(ValueError, match="begins with 0"):
         parse_bitmap((1).to_bytes(8, "little") + bytes(12))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_another_library_reads_the_numbers_that_are_written(name):
+    numbers = np.array(sorted(SETS[name]), np.int64)
+    written = bitmap_bytes(numbers)
+    assert list(BitMap64.deserialize(written)) == numbers.tolist()
+    assert parse_bitmap(written).numbers().tolist() == numbers.tolist()
+
+
+def test_the_vectors_of_a_puffin_file_are_where_its_footer_says():
+    """Iceberg finds them by the manifests; other readers by the footer."""
+    vectors = {"s3://lake/a.parquet": np.array([1, 5, 70_000]), "s3://lake/b.parquet": np.arange(60_000)}
+    data, blobs = puffin_of(vectors, "test")
+    size, flags = struct.unpack_from("<II", data, len(data) - 12)
+    assert (data[:4], data[-4:], data[-16 - size : -12 - size], flags) == (b"PFA1", b"PFA1", b"PFA1", 0)
+    footer = json.loads(data[-12 - size : -12])
+    assert len(footer["blobs"]) == len(vectors)
+    for described in footer["blobs"]:
+        location = described["properties"]["referenced-data-file"]
+        assert (described["offset"], described["length"]) == (blobs[location].offset, blobs[location].size)
+        blob = data[described["offset"] :][: described["length"]]
+        assert parse_vector(blob, blobs[location].rows).numbers().tolist() == vectors[location].tolist()
+        assert described["properties"]["cardinality"] == str(len(vectors[location]))

@@ -8,8 +8,8 @@ from datetime import date, timedelta
 import pyarrow as pa
 import pytest
 
+from cdc_lib.apply.key_rows import AskedKeys, KeyRows
 from cdc_lib.read.columns import ReadColumn
-from cdc_lib.read.key_rows import AskedKeys, KeyRows
 from cdc_lib.read.keys import KeyColumns
 
 DAY = date(1969, 12, 1)

@@ -111,6 +111,11 @@ class Bitmap64:
                 container.fill(found[(number - first) * _SPAN : (number - first + 1) * _SPAN])
         return found[start - first * _SPAN :][:count]
 
+    def numbers(self) -> NDArray[np.int64]:
+        """Return all numbers in ascending order."""
+        parts = [np.flatnonzero(self.mask(at << 16, _SPAN)) + (at << 16) for at in sorted(self._containers)]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
 
 def parse_bitmap(data: bytes) -> Bitmap64:
     """Parse a 64-bit bitmap.
@@ -173,3 +178,35 @@ def _numbers(data: bytes, at: int, count: int, kind: type[np.uint8 | np.uint16])
     if at + count * np.dtype(kind).itemsize > len(data):
         raise ValueError("the bitmap ends early")
     return np.frombuffer(data, np.dtype(kind).newbyteorder("<"), count, at)
+
+
+def bitmap_bytes(numbers: NDArray[np.int64]) -> bytes:
+    """Return a set of numbers as a 64-bit bitmap.
+
+    Args:
+        numbers: in ascending order, none twice.
+    """
+    uppers = np.unique(numbers >> 32)
+    parts = [struct.pack("<Q", len(uppers))]
+    for upper in uppers.tolist():
+        low = numbers[(numbers >> 32) == upper] & 0xFFFFFFFF
+        parts += [struct.pack("<I", upper), _bitmap32(low)]
+    return b"".join(parts)
+
+
+def _bitmap32(numbers: NDArray[np.int64]) -> bytes:
+    keys, starts = np.unique(numbers >> 16, return_index=True)
+    bodies = [_container((one & 0xFFFF).astype("<u2")) for one in np.split(numbers, starts[1:])]
+    counts = np.diff(np.append(starts, len(numbers)))
+    described = np.stack([keys, counts - 1], axis=1).astype("<u2").tobytes()
+    begins = 8 + len(described) + 4 * len(keys)
+    offsets = begins + np.cumsum([0, *(len(body) for body in bodies[:-1])])
+    return b"".join([struct.pack("<II", _WITHOUT_RUNS, len(keys)), described, offsets.astype("<u4").tobytes(), *bodies])
+
+
+def _container(values: NDArray[np.uint16]) -> bytes:
+    if len(values) <= _ARRAY_MOST:
+        return values.tobytes()
+    bits = np.zeros(_SPAN, np.bool_)
+    bits[values] = True
+    return np.packbits(bits, bitorder="little").tobytes()

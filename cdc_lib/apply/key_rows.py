@@ -10,10 +10,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cdc_lib.read.keys import RowKey
+OrderValue = int | float | bytes | None
+"""A part of a key as it is compared; None is a part that is null in the lake."""
 
 Rows = NDArray[np.int64]
 """Numbers of rows within a row group."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowKey:
+    """A key, or its first parts.
+
+    Args:
+        order: order value of each part.
+        values: the parts as Arrow scalars of the columns' types.
+    """
+
+    order: tuple[OrderValue, ...]
+    values: tuple[pa.Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True)

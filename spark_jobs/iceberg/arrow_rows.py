@@ -1,0 +1,204 @@
+"""Replaces few rows of an Iceberg table by their keys, without Spark SQL: files and deletion vectors are written in Arrow.
+
+Iceberg's own code plans which files may have the keys, gives the locations and the metrics, and commits.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_lib.apply.data_files import codec_of, in_order, joined_positions, lake_fields, positions_of, write_rows
+from cdc_lib.apply.decide import NeedsSpark
+from cdc_lib.apply.deletion_vector import parse_vector, puffin_of
+from cdc_lib.apply.key_rows import AskedKeys, Rows
+from cdc_lib.merge.collapse import DELETE, INSERT
+from cdc_lib.model.manifest import OP
+from spark_jobs.iceberg.branches import wrong_rows
+from spark_jobs.iceberg.file_streams import InputStream, read_range, write_file
+from spark_jobs.iceberg.row_delta import Replacement, each
+from spark_jobs.iceberg.table_metadata import TableMetadata
+from spark_jobs.runtime.java_classes import JavaClasses
+
+MOST_RECORDS = 1_000_000
+"""Most rows of a table whose keys one process reads; those of a larger one are read by all executors."""
+
+_FORMAT_VERSION = 3
+_ENCRYPTED = "encryption.key-id"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRows:
+    """Writes rows of one table as it was loaded.
+
+    Args:
+        table: Iceberg's Java object.
+        metadata: of the table.
+        key: names of the key's columns.
+        fields: of the table.
+        classes: cache of Iceberg's classes.
+        of: the source table, for messages.
+    """
+
+    table: Any
+    metadata: TableMetadata
+    key: tuple[str, ...]
+    fields: tuple[pa.Field, ...]
+    classes: JavaClasses
+    of: str
+
+    @classmethod
+    def of_table(
+        cls, table: Any, metadata: TableMetadata, key: Sequence[str], classes: JavaClasses, of: str
+    ) -> ArrowRows:
+        """Return the writer of a table.
+
+        Raises:
+            NeedsSpark: the table is one that only Spark writes.
+        """
+        plain, properties = metadata.plain, metadata.properties
+        if int(plain["format-version"]) != _FORMAT_VERSION or _ENCRYPTED in properties:
+            raise NeedsSpark("the table is of format version 2, or encrypted")
+        if any(spec["fields"] for spec in plain["partition-specs"]):
+            raise NeedsSpark("the table is, or was, partitioned")
+        codec_of(properties)
+        schema = next(one for one in plain["schemas"] if one["schema-id"] == metadata.schema_id)
+        rows = cls(table, metadata, tuple(key), lake_fields(schema["fields"]), classes, of)
+        if any(pa.types.is_floating(one.type) for one in rows.key_fields):
+            raise NeedsSpark("a column of the key is inexact")
+        return rows
+
+    @property
+    def key_fields(self) -> tuple[pa.Field, ...]:
+        """The fields of the key's columns."""
+        by_name = {one.name: one for one in self.fields}
+        return tuple(by_name[name] for name in self.key)
+
+    def replace(self, last: pa.Table) -> Replacement:
+        """Write the last change of each key; nothing is committed.
+
+        Raises:
+            NeedsSpark: a file of the table is one that only Spark reads, or a row has no key.
+            MergeError: not all rows of the keys were found.
+        """
+        keys = last.select(self.key).combine_chunks()
+        if any(one.null_count for one in keys.columns):
+            raise NeedsSpark("a row has no key")
+        done = Replacement()
+        if last.num_rows and self.metadata.current is not None:
+            self._delete(keys, done)
+            # How many rows had to be found is certain if they are those of all keys, or of all that were not inserted.
+            inserts = pc.sum(pc.equal(last.column(OP), INSERT)).as_py()
+            if done.deleted not in (last.num_rows, last.num_rows - inserts):
+                self._count(keys, done.deleted)
+        rows = last.filter(pc.not_equal(last.column(OP), DELETE))
+        if rows.num_rows:
+            done.rows = rows.num_rows
+            done.added.append(self._written(in_order(rows, self.key)))
+        return done
+
+    def _delete(self, keys: pa.Table, done: Replacement) -> None:
+        asked, vectors = AskedKeys([one.combine_chunks() for one in keys.columns]), dict[str, Rows]()
+        for task in self._tasks():
+            file, deletes = task.file(), [*each(task.deletes())]
+            location = str(file.location())
+            with self._opened(location) as stream:
+                parts = list(positions_of(stream, self.key_fields, asked))
+            if not any(map(len, parts)):
+                continue
+            before = self._deleted(location, deletes)
+            positions = np.union1d(before, np.concatenate(parts))
+            if len(positions) == len(before):
+                continue
+            done.deleted += len(positions) - len(before)
+            done.removed_deletes += deletes
+            if len(positions) == int(file.recordCount()):
+                done.removed.append(file)
+            else:
+                vectors[location] = positions
+        if vectors:
+            self._write_vectors(vectors, done)
+
+    def _count(self, keys: pa.Table, deleted: int) -> None:
+        """Count the rows of the keys in another way.
+
+        Raises:
+            MergeError: they are others than those that were found.
+        """
+        found = 0
+        for task in self._tasks():
+            location = str(task.file().location())
+            before = self._deleted(location, [*each(task.deletes())])
+            with self._opened(location) as stream:
+                found += len(np.setdiff1d(joined_positions(stream, self.key_fields, keys), before))
+        if found != deleted:
+            raise wrong_rows(
+                self.of, f"{deleted} rows of {keys.num_rows} changed keys are found, and there are {found}"
+            )
+
+    def _tasks(self) -> Iterator[Any]:
+        """Yield the files of the table's snapshot."""
+        planned = self.table.newScan().useSnapshot(self.metadata.current.id).planFiles()  # type: ignore[union-attr]
+        try:
+            yield from each(planned)
+        finally:
+            planned.close()
+
+    def _opened(self, location: str) -> pa.PythonFile:
+        return pa.PythonFile(InputStream(self._input(location)), "r")
+
+    def _deleted(self, location: str, deletes: Sequence[Any]) -> Rows:
+        """Return the positions of a file's rows that are deleted already."""
+        if not deletes:
+            return np.zeros(0, np.int64)
+        if len(deletes) > 1 or str(deletes[0].format()) != "PUFFIN" or deletes[0].referencedDataFile() != location:
+            raise NeedsSpark("rows of the table are deleted in another way than by deletion vectors")
+        [vector] = deletes
+        blob = read_range(
+            self._input(str(vector.location())), int(vector.contentOffset()), int(vector.contentSizeInBytes())
+        )
+        return parse_vector(blob, int(vector.recordCount())).numbers()
+
+    def _written(self, rows: pa.Table) -> Any:
+        """Write a data file; returns Iceberg's Java object."""
+        schema = next(one for one in self.metadata.plain["schemas"] if one["schema-id"] == self.metadata.schema_id)
+        data = io.BytesIO()
+        write_rows(
+            rows.select([one.name for one in self.fields]).cast(pa.schema(self.fields)),
+            data,
+            json.dumps(schema),
+            self.metadata.properties,
+        )
+        location = self._new_location("parquet")
+        write_file(self.table.io().newOutputFile(location), data.getvalue())
+        file = self._input(location)
+        config = self.classes.static("org.apache.iceberg.MetricsConfig", "forTable")(self.table)
+        metrics = self.classes.static("org.apache.iceberg.parquet.ParquetUtil", "fileMetrics")(file, config)
+        builder = self.classes.static("org.apache.iceberg.DataFiles", "builder")(self.table.spec())
+        return builder.withInputFile(file).withMetrics(metrics).withSortOrder(self.table.sortOrder()).build()
+
+    def _write_vectors(self, vectors: Mapping[str, Rows], done: Replacement) -> None:
+        data, blobs = puffin_of(vectors, "lakecdc")
+        puffin = self._new_location("puffin")
+        write_file(self.table.io().newOutputFile(puffin), data)
+        spec, form = self.table.spec(), self.classes.static("org.apache.iceberg.FileFormat", "fromString")("puffin")
+        new_builder = self.classes.static("org.apache.iceberg.FileMetadata", "deleteFileBuilder")
+        for location, blob in blobs.items():
+            builder = new_builder(spec).ofPositionDeletes().withFormat(form).withPath(puffin)
+            builder = builder.withFileSizeInBytes(len(data)).withReferencedDataFile(location)
+            builder = builder.withContentOffset(blob.offset).withContentSizeInBytes(blob.size)
+            done.deletes.append(builder.withRecordCount(blob.rows).build())
+
+    def _new_location(self, kind: str) -> str:
+        return str(self.table.locationProvider().newDataLocation(f"00000-0-{secrets.token_hex(16)}.{kind}"))
+
+    def _input(self, location: str) -> Any:
+        return self.table.io().newInputFile(location)

@@ -1,0 +1,78 @@
+"""Files of a lake table as Python files, through Iceberg's own FileIO: the same storage, keys and settings as Iceberg has."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+
+class InputStream(io.RawIOBase):
+    """A file of a lake table, read where it is asked for.
+
+    Args:
+        file: Iceberg's InputFile.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._size = int(file.getLength())
+        self._stream = file.newStream()
+        self._at = 0
+
+    def readable(self) -> bool:
+        """Return true."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return true."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a byte."""
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        """Return the byte that is read next."""
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """Read so many bytes, or all."""
+        left = max(self._size - self._at, 0)
+        wanted = left if size < 0 else min(size, left)
+        if not wanted:
+            return b""
+        self._stream.seek(self._at)
+        data = bytes(self._stream.readNBytes(wanted))
+        self._at += len(data)
+        return data
+
+    def close(self) -> None:
+        """Close Java's stream as well."""
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+def read_range(file: Any, offset: int, size: int) -> bytes:
+    """Return a part of a file.
+
+    Args:
+        file: Iceberg's InputFile.
+        offset: where it begins.
+        size: in bytes.
+    """
+    with InputStream(file) as stream:
+        stream.seek(offset)
+        return stream.read(size)
+
+
+def write_file(file: Any, data: bytes) -> None:
+    """Write a whole file.
+
+    Args:
+        file: Iceberg's OutputFile.
+        data: its bytes.
+    """
+    stream = file.create()
+    stream.write(data)
+    stream.close()

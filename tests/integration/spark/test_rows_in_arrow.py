@@ -1,0 +1,102 @@
+"""Few rows are merged in Arrow: the table comes out as by Spark SQL, with files as Iceberg's own writers make them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import count
+
+import pytest
+
+from cdc_lib.model.schema import SourceType
+from spark_jobs.iceberg.arrow_rows import ArrowRows
+from spark_jobs.merging import table_merge
+from tests.harness.batches import BIGINT, INT, TEXT, Row, table
+
+COLUMNS = {"id": BIGINT, "name": TEXT, "price": SourceType("decimal", precision=12, scale=2), "n": INT}
+
+
+LINEAGE = (2147483540, 2147483539)
+"""Field ids of a row's id and of the commit that changed it last, which Spark writes as nulls."""
+
+
+def row(op, offset, key, name="new", price="1.00", n=0):
+    return Row(op, offset, {"id": key, "name": name, "price": Decimal(price), "n": n})
+
+
+FIRST = [row("c", 10 + key, key) for key in range(1, 41)]
+SECOND = [
+    row("u", 110, 1, "Zoë", "-0.01"),
+    row("d", 111, 2),
+    row("c", 112, 50, None, "9999999999.99", 7),
+    row("u", 113, 50, "twice"),
+    row("d", 114, 60),
+    row("d", 115, 3),
+    row("c", 116, 3, "again"),
+]
+THIRD = [row("d", 210, key) for key in (1, 3)] + [row("u", 213, 4, "third")]
+REST = [row("d", 220 + key, key) for key in range(1, 61)]
+
+
+@pytest.fixture
+def ways(lake, monkeypatch):
+    """Return two tables, and what merges a window with the same changes into both: into one in Arrow, into the other by Spark SQL."""
+    arrow, spark = (table(f"{lake.database}.{name}", COLUMNS) for name in ("arrow", "spark"))
+    starts, done = count(4, 100), []
+    real, is_few = ArrowRows.replace, table_merge.is_few
+
+    def noted(self, last):
+        done.append(last.num_rows)
+        return real(self, last)
+
+    monkeypatch.setattr(ArrowRows, "replace", noted)
+    monkeypatch.setattr(
+        table_merge, "is_few", lambda routed, *more: routed.table == arrow.name and is_few(routed, *more)
+    )
+
+    def merge(rows):
+        start, before = next(starts), len(done)
+        lake.merge(lake.batches.plan(start + 100, lake.batches.window(start, start + 100, {arrow: rows, spark: rows})))
+        assert len(done) == before + 1
+
+    return [arrow.name, spark.name], merge
+
+
+def files(lake, name):
+    """Return what Iceberg knows of a table's files, without names, sizes and the rows' lineage, which follows from their positions."""
+    columns = (
+        "content, record_count, spec_id, sort_order_id, value_counts, null_value_counts, lower_bounds, upper_bounds"
+    )
+    found = [one.asDict() for one in lake.spark.sql(f"SELECT {columns} FROM {lake.name(name)}.files").collect()]
+    for one in found:
+        for counts in (one["value_counts"], one["null_value_counts"]):
+            for field in LINEAGE if counts else ():
+                counts.pop(field, None)
+    return sorted(found, key=repr)
+
+
+def summary(lake, name):
+    found = lake.spark.sql(
+        f"SELECT summary FROM {lake.name(name)}.snapshots ORDER BY committed_at DESC LIMIT 1"
+    ).first()[0]
+    sizes = ("size", "app", "version", "spark", "engine", "cdc.", "changed-partition", "manifests")
+    return {key: text for key, text in found.items() if not any(part in key for part in sizes)}
+
+
+def test_rows_files_and_summaries_are_those_of_spark(lake, ways):
+    (arrow, spark), merge = ways
+    for rows in (FIRST, SECOND, THIRD):
+        merge(rows)
+        columns = (*COLUMNS, "_epoch", "_binlog", "_offset", "_row", "_ts")
+        assert lake.rows(arrow, *columns) == lake.rows(spark, *columns)
+        assert files(lake, arrow) == files(lake, spark)
+        assert summary(lake, arrow) == summary(lake, spark)
+
+
+def test_a_file_all_of_whose_rows_are_deleted_is_removed(lake, ways):
+    """So that nothing is left of the table, and the next rows begin with nothing to look into."""
+    (arrow, _), merge = ways
+    for rows in (FIRST, SECOND, REST):
+        merge(rows)
+    assert (lake.rows(arrow, "id"), files(lake, arrow)) == ([], [])
+    merge([row("c", 350, 5)])
+    assert lake.rows(arrow, "id") == [(5,)]
