@@ -30,12 +30,24 @@ Maintenance = Callable[[SparkSession, LakeName, Collection[int], datetime], Main
 and the current time (UTC). Raises MergeConflict if a merge committed first, and StoreError if the storage does not answer."""
 
 
+class LakeTarget(MergeTarget[DataFrame], Protocol):
+    """A lake table that is merged in Spark."""
+
+    def tidy(self, settings: MaintenanceConfig, named_by_cuts: Callable[[], Collection[int]], now: datetime) -> Tidied:
+        """Do the maintenance that is due after a merge, usually nothing.
+
+        Args:
+            settings: of the maintenance.
+            named_by_cuts: returns the snapshots that cuts name; called only if snapshots may be expired.
+            now: the time (UTC).
+        """
+        ...
+
+
 class LakeFormat(Protocol):
     """Opens and maintains tables of one format."""
 
-    def table(
-        self, session: SparkSession, name: LakeName, source: str, tables: Mapping[TableName, bool]
-    ) -> MergeTarget[DataFrame]:
+    def table(self, session: SparkSession, name: LakeName, source: str, tables: Mapping[TableName, bool]) -> LakeTarget:
         """Return one lake table, which need not exist yet; the catalog is not queried.
 
         Args:
@@ -48,29 +60,6 @@ class LakeFormat(Protocol):
 
     def ensure_namespaces(self, spark: SparkSession, names: Collection[LakeName]) -> dict[LakeName, CdcError]:
         """Create the namespaces of tables, before the tables' threads would race to create them; returns the errors of the others."""
-        ...
-
-    def tidy(
-        self,
-        session: SparkSession,
-        name: LakeName,
-        settings: MaintenanceConfig,
-        named_by_cuts: Callable[[], Collection[int]],
-        now: datetime,
-    ) -> Tidied:
-        """Do the maintenance that is due after a merge, usually nothing.
-
-        Args:
-            session: a Spark session that no other thread uses.
-            name: the lake table.
-            settings: of the maintenance.
-            named_by_cuts: returns the snapshots that cuts name; called only if snapshots may be expired.
-            now: the time (UTC).
-
-        Raises:
-            MergeConflict: another commit came first; a later merge does it.
-            StoreError: the storage does not answer.
-        """
         ...
 
     def need(self, names: Mapping[LakeName, Layout], settings: MaintenanceConfig) -> Need:

@@ -24,7 +24,7 @@ from cdc_lib.merge.collapse import DELETE, INSERT
 from cdc_lib.model.manifest import OP
 from spark_jobs.iceberg.branches import wrong_rows
 from spark_jobs.iceberg.file_streams import InputStream, read_range, write_file
-from spark_jobs.iceberg.row_delta import Replacement, each
+from spark_jobs.iceberg.row_delta import WHOLE, Key, Replacement, each
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.runtime.java_classes import JavaClasses
 
@@ -35,12 +35,40 @@ _FORMAT_VERSION = 3
 _ENCRYPTED = "encryption.key-id"
 
 
+_SMALL_FILE = 1 << 20
+"""Most bytes of a data file that is read as a whole: to ask for its parts takes longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Vector:
+    """A deletion vector, and Iceberg's Java object of it."""
+
+    java: Any
+    key: Key
+
+    @classmethod
+    def of(cls, java: Any) -> _Vector:
+        if str(java.format()) != "PUFFIN":
+            raise NeedsSpark("rows of the table are deleted in another way than by deletion vectors")
+        return cls(java, (str(java.location()), int(java.contentOffset())))
+
+
+@dataclass(frozen=True, slots=True)
+class _OldFile:
+    """A data file of the table, Iceberg's Java object of it, and the rows of it that are deleted."""
+
+    java: Any
+    location: str
+    vector: _Vector | None
+
+
 @dataclass(frozen=True, slots=True)
 class ArrowRows:
     """Writes rows of one table as it was loaded.
 
     Args:
         table: Iceberg's Java object.
+        io: its storage, Iceberg's FileIO.
         metadata: of the table.
         key: names of the key's columns.
         fields: of the table.
@@ -49,6 +77,7 @@ class ArrowRows:
     """
 
     table: Any
+    io: Any
     metadata: TableMetadata
     key: tuple[str, ...]
     fields: tuple[pa.Field, ...]
@@ -71,7 +100,7 @@ class ArrowRows:
             raise NeedsSpark("the table is, or was, partitioned")
         codec_of(properties)
         schema = next(one for one in plain["schemas"] if one["schema-id"] == metadata.schema_id)
-        rows = cls(table, metadata, tuple(key), lake_fields(schema["fields"]), classes, of)
+        rows = cls(table, table.io(), metadata, tuple(key), lake_fields(schema["fields"]), classes, of)
         if any(pa.types.is_floating(one.type) for one in rows.key_fields):
             raise NeedsSpark("a column of the key is inexact")
         return rows
@@ -94,81 +123,90 @@ class ArrowRows:
             raise NeedsSpark("a row has no key")
         done = Replacement()
         if last.num_rows and self.metadata.current is not None:
-            self._delete(keys, done)
+            files = [*self._files()]
+            self._delete(files, keys, done)
             # How many rows had to be found is certain if they are those of all keys, or of all that were not inserted.
             inserts = pc.sum(pc.equal(last.column(OP), INSERT)).as_py()
             if done.deleted not in (last.num_rows, last.num_rows - inserts):
-                self._count(keys, done.deleted)
+                self._count(files, keys, done.deleted)
         rows = last.filter(pc.not_equal(last.column(OP), DELETE))
         if rows.num_rows:
             done.rows = rows.num_rows
-            done.added.append(self._written(in_order(rows, self.key)))
+            location, file = self._written(in_order(rows, self.key))
+            done.data[location, WHOLE] = file
         return done
 
-    def _delete(self, keys: pa.Table, done: Replacement) -> None:
+    def _delete(self, files: Sequence[_OldFile], keys: pa.Table, done: Replacement) -> None:
         asked, vectors = AskedKeys([one.combine_chunks() for one in keys.columns]), dict[str, Rows]()
-        for task in self._tasks():
-            file, deletes = task.file(), [*each(task.deletes())]
-            location = str(file.location())
-            with self._opened(location) as stream:
+        for file in files:
+            with self._opened(file) as stream:
                 parts = list(positions_of(stream, self.key_fields, asked))
             if not any(map(len, parts)):
                 continue
-            before = self._deleted(location, deletes)
+            before = self._deleted(file)
             positions = np.union1d(before, np.concatenate(parts))
             if len(positions) == len(before):
                 continue
             done.deleted += len(positions) - len(before)
-            done.removed_deletes += deletes
-            if len(positions) == int(file.recordCount()):
-                done.removed.append(file)
+            if file.vector is not None:
+                done.removed_deletes[file.vector.key] = file.vector.java
+            if len(positions) == int(file.java.recordCount()):
+                done.removed_data[file.location, WHOLE] = file.java
             else:
-                vectors[location] = positions
+                vectors[file.location] = positions
         if vectors:
             self._write_vectors(vectors, done)
 
-    def _count(self, keys: pa.Table, deleted: int) -> None:
+    def _count(self, files: Sequence[_OldFile], keys: pa.Table, deleted: int) -> None:
         """Count the rows of the keys in another way.
 
         Raises:
             MergeError: they are others than those that were found.
         """
         found = 0
-        for task in self._tasks():
-            location = str(task.file().location())
-            before = self._deleted(location, [*each(task.deletes())])
-            with self._opened(location) as stream:
-                found += len(np.setdiff1d(joined_positions(stream, self.key_fields, keys), before))
+        for file in files:
+            with self._opened(file) as stream:
+                found += len(np.setdiff1d(joined_positions(stream, self.key_fields, keys), self._deleted(file)))
         if found != deleted:
             raise wrong_rows(
                 self.of, f"{deleted} rows of {keys.num_rows} changed keys are found, and there are {found}"
             )
 
-    def _tasks(self) -> Iterator[Any]:
-        """Yield the files of the table's snapshot."""
+    def _files(self) -> Iterator[_OldFile]:
+        """Yield the files of the table's snapshot.
+
+        Raises:
+            NeedsSpark: rows are deleted in another way than by deletion vectors.
+        """
         planned = self.table.newScan().useSnapshot(self.metadata.current.id).planFiles()  # type: ignore[union-attr]
         try:
-            yield from each(planned)
+            for task in each(planned):
+                file, deletes = task.file(), [*each(task.deletes())]
+                location = str(file.location())
+                if len(deletes) > 1 or any(str(one.referencedDataFile()) != location for one in deletes):
+                    raise NeedsSpark("rows of the table are deleted in another way than by deletion vectors")
+                vectors = [_Vector.of(one) for one in deletes]
+                yield _OldFile(file, location, vectors[0] if vectors else None)
         finally:
             planned.close()
 
-    def _opened(self, location: str) -> pa.PythonFile:
-        return pa.PythonFile(InputStream(self._input(location)), "r")
+    def _opened(self, file: _OldFile) -> pa.NativeFile:
+        size = int(file.java.fileSizeInBytes())
+        found = self.io.newInputFile(file.location, size)
+        if size <= _SMALL_FILE:
+            return pa.BufferReader(read_range(found, 0, size))
+        return pa.PythonFile(InputStream(found, size), "r")
 
-    def _deleted(self, location: str, deletes: Sequence[Any]) -> Rows:
+    def _deleted(self, file: _OldFile) -> Rows:
         """Return the positions of a file's rows that are deleted already."""
-        if not deletes:
+        if file.vector is None:
             return np.zeros(0, np.int64)
-        if len(deletes) > 1 or str(deletes[0].format()) != "PUFFIN" or deletes[0].referencedDataFile() != location:
-            raise NeedsSpark("rows of the table are deleted in another way than by deletion vectors")
-        [vector] = deletes
-        blob = read_range(
-            self._input(str(vector.location())), int(vector.contentOffset()), int(vector.contentSizeInBytes())
-        )
+        (location, offset), vector = file.vector.key, file.vector.java
+        blob = read_range(self.io.newInputFile(location), offset, int(vector.contentSizeInBytes()))
         return parse_vector(blob, int(vector.recordCount())).numbers()
 
-    def _written(self, rows: pa.Table) -> Any:
-        """Write a data file; returns Iceberg's Java object."""
+    def _written(self, rows: pa.Table) -> tuple[str, Any]:
+        """Write a data file; returns its location and Iceberg's Java object."""
         schema = next(one for one in self.metadata.plain["schemas"] if one["schema-id"] == self.metadata.schema_id)
         data = io.BytesIO()
         write_rows(
@@ -178,27 +216,25 @@ class ArrowRows:
             self.metadata.properties,
         )
         location = self._new_location("parquet")
-        write_file(self.table.io().newOutputFile(location), data.getvalue())
-        file = self._input(location)
+        write_file(self.io.newOutputFile(location), data.getvalue())
+        file = self.io.newInputFile(location, data.tell())
         config = self.classes.static("org.apache.iceberg.MetricsConfig", "forTable")(self.table)
         metrics = self.classes.static("org.apache.iceberg.parquet.ParquetUtil", "fileMetrics")(file, config)
         builder = self.classes.static("org.apache.iceberg.DataFiles", "builder")(self.table.spec())
-        return builder.withInputFile(file).withMetrics(metrics).withSortOrder(self.table.sortOrder()).build()
+        builder = builder.withInputFile(file).withMetrics(metrics).withSortOrder(self.table.sortOrder())
+        return location, builder.build()
 
     def _write_vectors(self, vectors: Mapping[str, Rows], done: Replacement) -> None:
         data, blobs = puffin_of(vectors, "lakecdc")
         puffin = self._new_location("puffin")
-        write_file(self.table.io().newOutputFile(puffin), data)
+        write_file(self.io.newOutputFile(puffin), data)
         spec, form = self.table.spec(), self.classes.static("org.apache.iceberg.FileFormat", "fromString")("puffin")
         new_builder = self.classes.static("org.apache.iceberg.FileMetadata", "deleteFileBuilder")
         for location, blob in blobs.items():
             builder = new_builder(spec).ofPositionDeletes().withFormat(form).withPath(puffin)
             builder = builder.withFileSizeInBytes(len(data)).withReferencedDataFile(location)
             builder = builder.withContentOffset(blob.offset).withContentSizeInBytes(blob.size)
-            done.deletes.append(builder.withRecordCount(blob.rows).build())
+            done.deletes[puffin, blob.offset] = builder.withRecordCount(blob.rows).build()
 
     def _new_location(self, kind: str) -> str:
         return str(self.table.locationProvider().newDataLocation(f"00000-0-{secrets.token_hex(16)}.{kind}"))
-
-    def _input(self, location: str) -> Any:
-        return self.table.io().newInputFile(location)

@@ -69,7 +69,7 @@ class Branch:
         snapshot_id: the newest snapshot of the branch; None until a statement needs the branch.
         made: snapshots of the job's statements, oldest first.
         files: new data files, Iceberg's Java objects.
-        replaced: existing rows that are deleted without a statement.
+        replaced: what replaces rows without a statement.
     """
 
     name: str
@@ -83,10 +83,15 @@ class Branch:
     replaced: Replacement = field(default_factory=Replacement)
 
     def replace(self, done: Replacement) -> None:
-        """Take over new data files and what replaces rows, and not a statement."""
+        """Take over what replaces rows, and is no statement.
+
+        Raises:
+            MergeError: the new files have another number of rows than were written.
+        """
+        added = sum(int(file.recordCount()) for file in done.data.values())
+        self._refuse_wrong(0, added, Rows(done.rows, done.rows))
         self.replaced = done
-        self.rows = None if self.rows is None else self.rows - done.deleted
-        self.add(done.added, Rows(done.rows, done.rows))
+        self.rows = None if self.rows is None else self.rows - done.deleted + added
 
     def add(self, files: Collection[Any], change: Rows) -> int:
         """Take over new data files.
@@ -228,7 +233,8 @@ def refuse_moved(table: Any, branch: Branch) -> None:
         MergeConflict: it has another snapshot.
     """
     refuse_moved_main(table, branch)
-    _refuse_other(table, branch.name, branch.snapshot_id, branch.of)
+    if branch.snapshot_id is not None:
+        _refuse_other(table, branch.name, branch.snapshot_id, branch.of)
 
 
 def refuse_moved_main(table: Any, branch: Branch) -> None:

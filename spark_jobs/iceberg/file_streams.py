@@ -11,12 +11,13 @@ class InputStream(io.RawIOBase):
 
     Args:
         file: Iceberg's InputFile.
+        size: in bytes.
     """
 
-    def __init__(self, file: Any) -> None:
-        self._size = int(file.getLength())
+    def __init__(self, file: Any, size: int) -> None:
+        self._size = size
         self._stream = file.newStream()
-        self._at = 0
+        self._at = self._java_at = 0
 
     def readable(self) -> bool:
         """Return true."""
@@ -41,9 +42,10 @@ class InputStream(io.RawIOBase):
         wanted = left if size < 0 else min(size, left)
         if not wanted:
             return b""
-        self._stream.seek(self._at)
+        if self._at != self._java_at:
+            self._stream.seek(self._at)
         data = bytes(self._stream.readNBytes(wanted))
-        self._at += len(data)
+        self._at = self._java_at = self._at + len(data)
         return data
 
     def close(self) -> None:
@@ -61,9 +63,9 @@ def read_range(file: Any, offset: int, size: int) -> bytes:
         offset: where it begins.
         size: in bytes.
     """
-    with InputStream(file) as stream:
+    with InputStream(file, offset + size) as stream:
         stream.seek(offset)
-        return stream.read(size)
+        return stream.read()
 
 
 def write_file(file: Any, data: bytes) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.errors import CdcError
 from cdc_lib.model.lake_table import LakeName
-from cdc_lib.model.lake_upkeep import Maintained, Tidied, UpkeepNeed
+from cdc_lib.model.lake_upkeep import Maintained, UpkeepNeed
 from cdc_lib.model.layout import Layout
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.table_name import TableName
@@ -20,7 +20,6 @@ from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.iceberg.locations import all_locations, namespace_location_of
 from spark_jobs.iceberg.maintenance import Upkeep
 from spark_jobs.iceberg.need import need_of_table
-from spark_jobs.iceberg.upkeep import tidy
 
 
 class IcebergFormat:
@@ -47,17 +46,6 @@ class IcebergFormat:
                 same = (one for one in names if (one.catalog, one.namespace) == (name.catalog, name.namespace))
                 refused |= {one: type(error)(error.message, hint=error.hint, **error.context) for one in same}
         return refused
-
-    def tidy(
-        self,
-        session: SparkSession,
-        name: LakeName,
-        settings: MaintenanceConfig,
-        named_by_cuts: Callable[[], Collection[int]],
-        now: datetime,
-    ) -> Tidied:
-        """Do the maintenance that is due after a merge, usually nothing."""
-        return tidy(session, name, settings, named_by_cuts, now)
 
     def need(
         self, names: Mapping[LakeName, Layout], settings: MaintenanceConfig

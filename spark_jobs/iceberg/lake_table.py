@@ -10,10 +10,11 @@ first, also after an append: another merge of the same batches, perhaps an aband
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +25,7 @@ from pyspark.sql import DataFrame
 
 from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.rows import last_changes
+from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.errors import MergeConflict
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
 from cdc_lib.model.lake_table import (
@@ -33,6 +35,7 @@ from cdc_lib.model.lake_table import (
     Reselected,
     marker_property,
 )
+from cdc_lib.model.lake_upkeep import Tidied
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP
 from cdc_lib.model.publication import publication
@@ -45,6 +48,7 @@ from spark_jobs.errors import is_overtaken, said, translate_errors
 from spark_jobs.iceberg.arrow_rows import MOST_RECORDS, ArrowRows
 from spark_jobs.iceberg.beginning import Beginning, publish_beginning, redefined
 from spark_jobs.iceberg.branches import (
+    PREFIX,
     PUBLISH_ATTEMPTS,
     STATEMENT_PROPERTY,
     Branch,
@@ -62,14 +66,14 @@ from spark_jobs.iceberg.completion import Completion, refuse_absent
 from spark_jobs.iceberg.data_files import write_files
 from spark_jobs.iceberg.key_check import COUNTED_KEYS, PLAIN, count_sql, counts_sql, fault, settled
 from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_key
-from spark_jobs.iceberg.loading import metadata_of
 from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed
-from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows
+from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows, rows_of
 from spark_jobs.iceberg.scd2 import cut_sql, cuts_of, ended_before, spliced
 from spark_jobs.iceberg.soft_delete import mark_sql, marked
 from spark_jobs.iceberg.table_definition import DefinedTable, Read
 from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.iceberg.truncated import with_values_checked
+from spark_jobs.iceberg.upkeep import tidy
 from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.session import activate, set_for
 from spark_jobs.sql import belongs, full_name, point, struct
@@ -144,14 +148,16 @@ class IcebergTable(DefinedTable):
 
     def replace(self, read: ReadRows, commit: TableCommit) -> int | None:
         """Apply the last change of each key in Arrow; returns their number, None if Spark has to do it."""
-        table = self._as_read()
-        if self._rekeyed or self._beginning is not None or not _is_plain(table):
+        if self._rekeyed or self._beginning is not None:
             return None
         with translate_errors("merge", self._table):
-            java = self._java()
+            loaded = self._as_loaded()
+            table = self._unmoved(loaded.state)
+            if not _is_plain(table):
+                return None
             try:
                 rows = ArrowRows.of_table(
-                    java, metadata_of(self._session, java), table.primary_key, java_classes(self._session), self._table
+                    loaded.java, loaded.metadata, table.primary_key, java_classes(self._session), self._table
                 )
                 last = last_changes(read(rows.fields), table.primary_key, begins=False)
                 done = rows.replace(last)
@@ -166,9 +172,20 @@ class IcebergTable(DefinedTable):
             if done.deleted > last.num_rows:
                 raise wrong_rows(self._table, f"{done.deleted} rows of {last.num_rows} changed keys")
             self._mark(table, commit)
-            with self._branch(table) as branch:
-                branch.replace(done)
+            if any(name.startswith(PREFIX) for name in loaded.metadata.heads):
+                drop_left_over(loaded.java)
+            current = loaded.metadata.current
+            rows_before = rows_of(current.summary) if current is not None else 0
+            branch = Branch(new_branch(), table.snapshot_id, loaded.java, self._table, rows_before)
+            branch.replace(done)
+            self._publish(table, branch)
             return int(last.num_rows)
+
+    def tidy(self, settings: MaintenanceConfig, named_by_cuts: Callable[[], Collection[int]], now: datetime) -> Tidied:
+        """Do the maintenance that is due after a merge, usually nothing."""
+        with translate_errors("tidy", str(self._name)):
+            java, self._newest = self._as_loaded().java, None
+            return tidy(self._session, self._name, java, settings, named_by_cuts, now)
 
     def _load_first(self, table: LakeTable, changes: Changes[DataFrame], commit: TableCommit) -> int:
         """Write many changes to an empty table; returns its number of rows.
@@ -502,12 +519,15 @@ class IcebergTable(DefinedTable):
         return view_of(self._session, name)
 
     def _as_read(self) -> LakeTable:
-        """Return the table, if it has not changed since this job read it.
+        """Return the table, newly loaded, if it has not changed since this job read it first.
 
         Raises:
             MergeConflict: it has.
         """
-        table = self._loaded()
+        self._newest = None
+        return self._unmoved(self._loaded())
+
+    def _unmoved(self, table: LakeTable) -> LakeTable:
         if self._followed is not None and self._beginning is None:
             refuse_other_names(table.renames, self._followed, self._table)
         if self._read is not None and table.snapshot_id != self._read.snapshot:

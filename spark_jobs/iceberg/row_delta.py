@@ -8,8 +8,9 @@ from typing import Any
 
 from spark_jobs.runtime.java_classes import JavaClasses
 
+WHOLE = -1
 Key = tuple[str, int]
-"""Location of a file, and the offset of a deletion vector in it; -1 for a whole file."""
+"""Location of a file, and the offset of a deletion vector in it; :data:`WHOLE` for a whole file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +61,18 @@ class Replacement:
     Args:
         deleted: number of rows that are deleted.
         rows: number of new rows.
-        added: new data files.
+        data: new data files, by key.
         deletes: new deletion vectors.
-        removed: data files all of whose rows are deleted.
+        removed_data: data files all of whose rows are deleted.
         removed_deletes: deletion vectors that are in the new ones, or whose data files are removed.
     """
 
     deleted: int = 0
     rows: int = 0
-    added: list[Any] = field(default_factory=list)
-    deletes: list[Any] = field(default_factory=list)
-    removed: list[Any] = field(default_factory=list)
-    removed_deletes: list[Any] = field(default_factory=list)
+    data: dict[Key, Any] = field(default_factory=dict)
+    deletes: dict[Key, Any] = field(default_factory=dict)
+    removed_data: dict[Key, Any] = field(default_factory=dict)
+    removed_deletes: dict[Key, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -118,10 +119,11 @@ class Net:
         return net
 
     def replace(self, done: Replacement) -> None:
-        """Add what deletes existing rows; its data files are among the others."""
-        self.deletes.update((_key(file), file) for file in done.deletes)
-        self.removed_data.update((_key(file), file) for file in done.removed)
-        self.removed_deletes.update((_key(file), file) for file in done.removed_deletes)
+        """Add what replaces existing rows."""
+        self.data |= done.data
+        self.deletes |= done.deletes
+        self.removed_data |= done.removed_data
+        self.removed_deletes |= done.removed_deletes
 
     def _take(self, added: dict[Key, Any], removed: dict[Key, Any], new: Any, old: Any) -> None:
         for file in each(old):
@@ -200,7 +202,7 @@ def each(items: Any) -> Iterator[Any]:
 
 def _key(file: Any) -> Key:
     path = str(file.location())
-    return path, int(file.contentOffset()) if _is_vector(file) else -1
+    return path, int(file.contentOffset()) if _is_vector(file) else WHOLE
 
 
 def _is_vector(file: Any) -> bool:

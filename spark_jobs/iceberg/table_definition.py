@@ -54,7 +54,7 @@ from spark_jobs.iceberg.ddl import (
     set_sql,
 )
 from spark_jobs.iceberg.dropped_columns import drop_columns, dropped_fields, partition_columns
-from spark_jobs.iceberg.loading import drop_table, identity_of, load_metadata, load_table
+from spark_jobs.iceberg.loading import drop_table, identity_of, load_metadata, load_table, metadata_of
 from spark_jobs.iceberg.locations import location_of
 from spark_jobs.iceberg.markers import markers_of
 from spark_jobs.iceberg.renames import rename_columns
@@ -66,6 +66,21 @@ class Read:
     """The snapshot that a job read first; None for a table without snapshots."""
 
     snapshot: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A table as a job loaded it last.
+
+    Args:
+        java: Iceberg's object.
+        metadata: of the table.
+        state: what they say.
+    """
+
+    java: Any
+    metadata: TableMetadata
+    state: LakeTable
 
 
 class DefinedTable:
@@ -86,14 +101,17 @@ class DefinedTable:
         self._table = next(iter(tables))
         self._followed: tuple[ColumnRename, ...] | None = None  # the renames that the names of new rows follow
         self._read: Read | None = None  # the snapshot on which markers and rows were decided
+        self._newest: Loaded | None = None  # None once this job may have changed the table
         self._rekeyed = False
         self._beginning: Beginning | None = None  # the definition that the next commit of rows gives the table
 
     def load(self) -> LakeTable | None:
         """Return the current state of the table; None if it is missing."""
         with translate_errors("read the lake table", self._table):
+            self._newest = None
             try:
-                table = load_metadata(self._session, self._name)
+                java = self._java()
+                table = metadata_of(self._session, java)
             except (AnalysisException, Py4JJavaError) as error:
                 if not is_missing(error):
                     raise
@@ -102,7 +120,8 @@ class DefinedTable:
             self._followed = renames if self._followed is None else self._followed
             current = table.current.id if table.current is not None else None
             self._read = Read(current) if self._read is None else self._read
-            return self._state(table, renames)
+            self._newest = Loaded(java, table, self._state(table, renames))
+            return self._newest.state
 
     def _state(self, table: TableMetadata, renames: tuple[ColumnRename, ...]) -> LakeTable:
         snapshot, properties = table.current, table.properties
@@ -147,7 +166,7 @@ class DefinedTable:
         """Remove the table from the catalog; its files stay where they are."""
         with translate_errors("remove the lake table from its catalog", self._table):
             drop_table(self._session, self._name)
-        self._read = self._followed = None
+        self._read = self._followed = self._newest = None
 
     def past(self, snapshot_id: int, schema_id: int) -> Past:
         """Return the history of the table since a snapshot and a schema."""
@@ -200,7 +219,7 @@ class DefinedTable:
     def rename(self, state: LakeTable, names: Mapping[str, str], renames: Sequence[ColumnRename]) -> LakeTable:
         """Rename columns, all at once, and record the renames in the same commit."""
         with translate_errors("rename columns of the lake table", self._table):
-            rename_columns(self._session, self._java(), state, names, renames, self._table)
+            rename_columns(self._session, self._to_change(), state, names, renames, self._table)
         self._followed = tuple(renames)
         return self._loaded()
 
@@ -208,7 +227,7 @@ class DefinedTable:
         """Drop columns, and record that in the same commit."""
         refuse_dropped([*state.layout.columns, *partition_columns(self._java())], columns, self._table)
         with translate_errors("drop columns of the lake table", self._table):
-            drop_columns(self._java(), state, columns, self._table)
+            drop_columns(self._to_change(), state, columns, self._table)
         return self._loaded()
 
     def comment(self, wanted: Sequence[TableComments], *, shared: bool) -> bool:
@@ -217,11 +236,11 @@ class DefinedTable:
         if state is None:
             return False
         with translate_errors("change comments of the lake table", self._table):
-            table = load_metadata(self._session, self._name)
+            table = self._as_loaded().metadata
             comment = table.properties.get(COMMENT_PROPERTY, "")
             change = comment_change(state, table.docs(), comment, wanted, shared=shared)
             if change is not None:
-                change_comments(self._java(), state, change, self._table)
+                change_comments(self._to_change(), state, change, self._table)
         return change is not None
 
     def compute(self, computed: Mapping[str, str], types: Mapping[str, str]) -> LakeTable:
@@ -269,16 +288,27 @@ class DefinedTable:
         return table
 
     def _loaded(self) -> LakeTable:
-        table = self._beginning.table if self._beginning is not None else self.load()
-        if table is None:
+        """Return the table that this job begins, or else as it loaded it last, unless it has changed it since."""
+        return self._beginning.table if self._beginning is not None else self._as_loaded().state
+
+    def _as_loaded(self) -> Loaded:
+        if self._newest is None:
+            self.load()
+        if self._newest is None:
             raise AssertionError(f"{self._name} is loaded before it is created")
-        return table
+        return self._newest
 
     def _java(self) -> Any:
         """Return Iceberg's Java object of the table, newly loaded from the catalog."""
         return load_table(self._session, self._name)
 
+    def _to_change(self) -> Any:
+        """Return Iceberg's Java object of the table, newly loaded to be changed."""
+        self._newest = None
+        return self._java()
+
     def _sql(self, statement: str) -> DataFrame:
+        self._newest = None
         return self._session.sql(statement)
 
 

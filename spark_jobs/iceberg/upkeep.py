@@ -16,9 +16,8 @@ from cdc_lib.lake.expiry import LakeSnapshot, branch_snapshots, thin
 from cdc_lib.lake.upkeep_need import surplus_files
 from cdc_lib.model.lake_table import MARKER_PROPERTY, LakeName
 from cdc_lib.model.lake_upkeep import Tidied
-from spark_jobs.errors import translate_errors
 from spark_jobs.iceberg.branches import MAIN, expire
-from spark_jobs.iceberg.loading import load_table, metadata_of
+from spark_jobs.iceberg.loading import metadata_of
 from spark_jobs.iceberg.locations import TableLocations
 from spark_jobs.iceberg.maintenance import Upkeep
 from spark_jobs.iceberg.table_metadata import Snapshot
@@ -36,6 +35,7 @@ READERS_NEED = timedelta(hours=1)
 def tidy(
     session: SparkSession,
     name: LakeName,
+    table: Any,
     settings: MaintenanceConfig,
     named_by_cuts: Callable[[], Collection[int]],
     now: datetime,
@@ -45,6 +45,7 @@ def tidy(
     Args:
         session: a Spark session that no other thread uses.
         name: the lake table.
+        table: Iceberg's Java object of it.
         settings: of the maintenance.
         named_by_cuts: returns the snapshots that cuts name; called only if snapshots may be expired.
         now: the time (UTC).
@@ -53,16 +54,14 @@ def tidy(
         MergeConflict: another commit came first; a later merge does it.
         StoreError: the storage does not answer.
     """
-    with translate_errors("tidy", str(name)):
-        table = load_table(session, name)
-        rewritten = added = 0
-        if has_small_files(metadata_of(session, table).current):
-            # Deleted rows of large files, and orphan files, wait for the daily maintenance.
-            small = settings.model_copy(update={"max_deleted_ratio": 1.0})
-            done = Upkeep(session, name, small, TableLocations(())).rewrite()
-            rewritten, added = done["rewritten"], done["added"]
-            table.refresh()
-        return Tidied(_thin(session, table, named_by_cuts, now), rewritten, added)
+    rewritten = added = 0
+    if has_small_files(metadata_of(session, table).current):
+        # Deleted rows of large files, and orphan files, wait for the daily maintenance.
+        small = settings.model_copy(update={"max_deleted_ratio": 1.0})
+        done = Upkeep(session, name, small, TableLocations(())).rewrite()
+        rewritten, added = done["rewritten"], done["added"]
+        table.refresh()
+    return Tidied(_thin(session, table, named_by_cuts, now), rewritten, added)
 
 
 def has_small_files(snapshot: Snapshot | None) -> bool:

@@ -71,7 +71,7 @@ from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.model.table_commit import Changes, Superseded, TableCommit
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
-from cdc_lib.ports import MergeTarget, ObjectStore
+from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.policy import reads_all
 from cdc_lib.store.clock import refuse_later_commit
 from cdc_lib.store.cursors import ObjectCursorStore
@@ -80,7 +80,7 @@ from spark_jobs.changes.filters import filtered
 from spark_jobs.changes.frames import RowMapping, changes
 from spark_jobs.changes.table_resets import entries
 from spark_jobs.errors import translate_errors
-from spark_jobs.lake_format import LAKE_FORMAT
+from spark_jobs.lake_format import LAKE_FORMAT, LakeTarget
 from spark_jobs.merging.computed import with_computed
 from spark_jobs.merging.foreign_changes import Abandoned, ForeignChangeDetector, is_foreign_to
 from spark_jobs.merging.range_deletes import RangeDeletes
@@ -165,14 +165,14 @@ class TableMerge:
         retry = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
         with translate_errors("merge", ", ".join(lake.tables)):
             cuts: list[TableCut] = retry(self._attempt, session, lake)
-        if self.named_by_cuts is not None and cuts:
-            self._tidy(session, lake, self.named_by_cuts)
         return cuts
 
-    def _tidy(self, session: SparkSession, lake: LakeMerge, named_by_cuts: Callable[[], Collection[int]]) -> None:
+    def _tidy(self, lake: LakeMerge, target: LakeTarget) -> None:
         """Do the maintenance that is due; the rows are merged, so a failure is only reported and retried after the next merge."""
+        if self.named_by_cuts is None:
+            return
         try:
-            done = LAKE_FORMAT.tidy(session, lake.name, self.config.maintenance, named_by_cuts, self.now())
+            done = target.tidy(self.config.maintenance, self.named_by_cuts, self.now())
         except CdcError as error:
             self.say(f"{lake.name}: not tidied: {type(error).__name__}: {error}")
             return
@@ -206,7 +206,7 @@ class TableMerge:
         )
         return [one for one in found if one is not None]
 
-    def _states(self, targets: Mapping[str, MergeTarget[DataFrame]]) -> dict[str, LakeTable | None]:
+    def _states(self, targets: Mapping[str, LakeTarget]) -> dict[str, LakeTable | None]:
         """Load lake tables; one whose metadata are lost, or that the storage refuses, is left out and reported, and the others go on."""
         states: dict[str, LakeTable | None] = {}
         for name, target in targets.items():
@@ -220,7 +220,7 @@ class TableMerge:
                 self.watch.note_unreadable(name, error)
         return states
 
-    def _current(self, target: MergeTarget[DataFrame], cut: TableCut, now: LakeTable | None) -> TableCut | None:
+    def _current(self, target: LakeTarget, cut: TableCut, now: LakeTable | None) -> TableCut | None:
         """Return a table's current state, or that of the last cut if the table no longer holds what was merged."""
         if now is None and (cut.dropped is not None or not self.config.tables.captures(*cut.table.pair)):
             return None  # the table is no longer expected
@@ -245,7 +245,7 @@ class TableMerge:
         read = state.markers.get(table, Marker()).reselected
         return read.high if read is not None and read.high > Point.at(self.plan.epoch, self.plan.stop) else None
 
-    def _target(self, session: SparkSession, lake: LakeMerge) -> MergeTarget[DataFrame]:
+    def _target(self, session: SparkSession, lake: LakeMerge) -> LakeTarget:
         is_routed = {routed.table: routed.target.routed for routed in lake.routed_tables}
         return LAKE_FORMAT.table(session, lake.name, self.config.source, is_routed)
 
@@ -274,7 +274,7 @@ class TableMerge:
         self.watch.note_unreadable(str(lake.name), error, is_dropped=True)
         return self._left(lake, None, abandoned)
 
-    def _is_replaced(self, lake: LakeMerge, target: MergeTarget[DataFrame]) -> bool:
+    def _is_replaced(self, lake: LakeMerge, target: LakeTarget) -> bool:
         """Whether new snapshots in this plan replace all rows of a damaged lake table, also those of other source tables."""
         cuts = self.watch.cuts if self.watch is not None else ()
         tables = {*lake.tables, *(cut.table for cut in cuts if cut.lake_table == str(lake.name))}
@@ -286,7 +286,7 @@ class TableMerge:
             return not any(routed.target.routed for routed in lake.routed_tables)
         return state is None or not state.carried
 
-    def _begun(self, session: SparkSession, lake: LakeMerge, target: MergeTarget[DataFrame]) -> list[TableCut]:
+    def _begun(self, session: SparkSession, lake: LakeMerge, target: LakeTarget) -> list[TableCut]:
         state = target.load()
         refuse_later_commit(state.updated if state is not None else None, java_now(session), str(lake.name))
         abandoned = self.watch.begin(lake, target, state) if self.watch is not None else None
@@ -305,7 +305,7 @@ class TableMerge:
             return self._left(lake, target.load(), abandoned)
 
     def _begun_again(
-        self, session: SparkSession, lake: LakeMerge, target: MergeTarget[DataFrame], why: IncompatibleSchema | None
+        self, session: SparkSession, lake: LakeMerge, target: LakeTarget, why: IncompatibleSchema | None
     ) -> list[TableCut]:
         """Merge rows into a lake table that begins again with their definition, if no older row counts.
 
@@ -371,7 +371,7 @@ class TableMerge:
         return replace(part, work=work)
 
     def _merged(
-        self, session: SparkSession, lake: LakeMerge, target: MergeTarget[DataFrame], state: LakeTable | None
+        self, session: SparkSession, lake: LakeMerge, target: LakeTarget, state: LakeTable | None
     ) -> list[TableCut]:
         """Merge a lake table that holds what the last merge left; returns its new state."""
         batches = {routed.table: self._counted(routed, state) for routed in lake.routed_tables}
@@ -411,7 +411,7 @@ class TableMerge:
     def _reached(
         self,
         lake: LakeMerge,
-        target: MergeTarget[DataFrame],
+        target: LakeTarget,
         parts: Sequence[Contribution],
         applied: Mapping[str, int],
     ) -> list[TableCut]:
@@ -430,6 +430,7 @@ class TableMerge:
             )
         name = str(lake.name)
         cuts = (self._cut(after, name, table, applied.get(table, 0), None) for table in lake.tables)
+        self._tidy(lake, target)
         return [cut for cut in cuts if cut is not None]
 
     def _left(self, lake: LakeMerge, state: LakeTable | None, abandoned: Abandoned) -> list[TableCut]:
@@ -493,7 +494,7 @@ class TableMerge:
         return policy_of(self.config, table, self.answers)
 
     def _by_policy(
-        self, target: MergeTarget[DataFrame], lake: LakeMerge, works: Sequence[TableWork], state: LakeTable | None
+        self, target: LakeTarget, lake: LakeMerge, works: Sequence[TableWork], state: LakeTable | None
     ) -> tuple[LakeMerge, list[TableWork], LakeTable | None]:
         """Drop columns that the source dropped, and leave out those that do not go into the lake, as the source file says."""
         routed_tables, decided = [], []
@@ -530,7 +531,7 @@ class TableMerge:
         """Return the renames of a source table's columns."""
         return known(state, routed.table, renames_of(routed.table, self._batches_of(routed)))
 
-    def _renamed(self, target: MergeTarget[DataFrame], lake: LakeMerge, state: LakeTable) -> LakeTable:
+    def _renamed(self, target: LakeTarget, lake: LakeMerge, state: LakeTable) -> LakeTable:
         """Rename the lake's columns like the source's columns."""
         for routed in lake.routed_tables:
             marker = state.markers.get(routed.table, Marker())
@@ -546,7 +547,7 @@ class TableMerge:
     def _apply(
         self,
         session: SparkSession,
-        target: MergeTarget[DataFrame],
+        target: LakeTarget,
         lake: LakeMerge,
         parts: Sequence[Contribution],
         state: LakeTable | None,
@@ -595,7 +596,7 @@ class TableMerge:
 
     def _replaced(
         self,
-        target: MergeTarget[DataFrame],
+        target: LakeTarget,
         group: Sequence[tuple[Contribution, Sequence[MergeInput]]],
         state: LakeTable | None,
         commit: TableCommit,
@@ -623,7 +624,7 @@ class TableMerge:
 
     @contextmanager
     def _reading_back(
-        self, session: SparkSession, target: MergeTarget[DataFrame], parts: Sequence[Contribution], *, to_come: bool
+        self, session: SparkSession, target: LakeTarget, parts: Sequence[Contribution], *, to_come: bool
     ) -> Iterator[SourceReselect | None]:
         """Yield the re-selection, None while a first snapshot is pending; its files are removed after the block."""
         if self.origin is None or to_come:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from spark_jobs.iceberg import iceberg_format, lake_table
+from spark_jobs.iceberg import lake_table
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.maintenance import Upkeep
 from tests.chaos.points import Points
@@ -32,7 +32,7 @@ CHORES: dict[str, tuple[Any, str]] = {
     "the removal of lost files": (Upkeep, "_remove_orphans"),
 }
 """The same for maintenance."""
-TIDYING: dict[str, tuple[Any, str]] = {"the tidying of a table": (iceberg_format, "tidy")}
+TIDYING: dict[str, tuple[Any, str]] = {"the tidying of a table": (lake_table, "tidy")}
 """The same for what a merge does after its commit."""
 
 

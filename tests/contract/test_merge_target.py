@@ -801,8 +801,9 @@ def test_maintenance_changes_neither_rows_nor_markers(begun, mode):
         found.writer().write(row("u", 30 + i, 1, 2 + i), row("d", 40 + i, 2))
     before, marker = found.everything(), found.state().marker
     settings = MaintenanceConfig(keep_snapshots_for=timedelta(0), min_small_files=2, max_deleted_ratio=0.01)
-    session, now = found.writer().session, datetime.now(UTC) + timedelta(minutes=1)
-    assert found.lake_format.tidy(session, found.name, settings, frozenset, now) == Tidied()
+    writer, now = found.writer(), datetime.now(UTC) + timedelta(minutes=1)
+    assert writer.target.tidy(settings, frozenset, now) == Tidied()
+    session = writer.session
     kept = found.lake_format.maintenance(found.spark, {found.name: Layout()}, settings)(session, found.name, (), now)
     assert not kept.missing
     assert (found.everything(), found.state().marker) == (before, marker)

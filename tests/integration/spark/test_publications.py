@@ -61,6 +61,7 @@ def unstaged(lake, orders, monkeypatch):
         yield patch
 
 
+@pytest.mark.usefixtures("by_spark")
 def test_a_write_that_lands_in_the_table_is_an_error_and_undone(lake, orders, plan, unstaged):
     """Not a conflict: a retry would find a commit with the batch's marker, and lose the deletes."""
     before = head(lake, orders)
@@ -73,6 +74,7 @@ def test_a_write_that_lands_in_the_table_is_an_error_and_undone(lake, orders, pl
     assert rows(lake, orders) == MERGED
 
 
+@pytest.mark.usefixtures("by_spark")
 def test_a_statement_that_lands_in_the_table_is_an_error_and_undone(lake, orders, plan, monkeypatch):
     """As of a Spark that does not know branches in names."""
     before, real = head(lake, orders), lake_table.IcebergTable._sql
@@ -91,6 +93,7 @@ def test_a_statement_that_lands_in_the_table_is_an_error_and_undone(lake, orders
     assert rows(lake, orders) == MERGED
 
 
+@pytest.mark.usefixtures("by_spark")
 def test_statements_on_the_branch_carry_no_marker(lake, orders, plan, monkeypatch):
     """What a killed merge or another Spark leaves of them cannot be taken for the merge."""
     real, seen = lake_table.publish, []

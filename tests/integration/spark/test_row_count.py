@@ -75,8 +75,8 @@ class LostInArrow:
     owner, name = ArrowRows, "_delete"
 
     @staticmethod
-    def broken(real, keys, done):
-        return real(keys.slice(0, 1), done)
+    def broken(real, files, keys, done):
+        return real(files, keys.slice(0, 1), done)
 
 
 class WrittenTwiceInArrow:
