@@ -127,13 +127,15 @@ def joined_positions(file: pa.NativeFile, key: Sequence[pa.Field], keys: pa.Tabl
         key: the fields of the key's columns.
         keys: the keys, none twice.
     """
-    names, parts, start = [f"key {number}" for number in range(len(key))], [np.zeros(0, np.int64)], 0
-    for arrays in _keys_of(file, key):
-        rows = pa.Table.from_arrays([*arrays, pa.array(np.arange(len(arrays[0])) + start)], [*names, "position"])
-        found = rows.join(keys.rename_columns(names), names, join_type="left semi", use_threads=False)
-        parts.append(found.column("position").to_numpy())
-        start += len(arrays[0])
-    return np.concatenate(parts)
+    names, groups = [f"key {number}" for number in range(len(key))], [*_keys_of(file, key)]
+    columns = [
+        pa.chunked_array([chunk for group in groups for chunk in group[number].chunks], one.type)
+        for number, one in enumerate(key)
+    ]
+    rows = pa.Table.from_arrays([*columns, pa.array(np.arange(len(columns[0])))], [*names, "position"])
+    found = rows.join(keys.rename_columns(names), names, join_type="left semi", use_threads=False)
+    positions: Rows = found.column("position").to_numpy()
+    return positions
 
 
 def _keys_of(file: pa.NativeFile, key: Sequence[pa.Field]) -> Iterator[list[pa.ChunkedArray]]:

@@ -108,8 +108,9 @@ class AskedKeys:
             codes, combined = _ranked(codes * len(values) + pc.index_in(column, value_set=values).to_numpy())
             self._combined.append(combined)
         self._numbers = np.argsort(codes)
-        first = self._values[0].drop_null()
-        self._first = _ordered(first.take(pc.array_sort_indices(first)))
+        first = self._values[0]
+        self._by_order = pc.array_sort_indices(first).to_numpy().astype(np.int64)
+        self._first = _ordered(first.take(pa.array(self._by_order)).slice(0, len(first) - first.null_count))
 
     @classmethod
     def of(cls, keys: Sequence[RowKey]) -> AskedKeys:
@@ -119,28 +120,33 @@ class AskedKeys:
 
     def find(self, rows: KeyRows) -> tuple[Rows, Rows]:
         """Return the rows that have one of the keys, and the number of the key of each."""
-        found = self._candidates(rows)
+        found, code = self._candidates(rows)
         codes: Rows = np.zeros(len(found), np.int64)
         for array, values, combined in zip(rows.keys, self._values, self._combined, strict=True):
-            part = array if len(found) == len(array) else array.take(pa.array(found))
-            code = pc.fill_null(pc.index_in(part, value_set=values), -1).to_numpy()
+            if code is None:
+                part = array if len(found) == len(array) else array.take(pa.array(found))
+                code = pc.fill_null(pc.index_in(part, value_set=values), -1).to_numpy()
             whole = codes * len(values) + code
             at = np.minimum(combined.searchsorted(whole), len(combined) - 1)
             same = (code >= 0) & (combined[at] == whole)
-            found, codes = found[same], at[same]
+            found, codes, code = found[same], at[same], None
         return found, self._numbers[codes]
 
-    def _candidates(self, rows: KeyRows) -> Rows:
-        """Return rows that may have one of the keys: where the first column is in order, a search in it finds them."""
+    def _candidates(self, rows: KeyRows) -> tuple[Rows, Rows | None]:
+        """Return rows that may have one of the keys, and the number of each one's value in the first column, None if it is not known.
+
+        Where the first column is in order, a search in it finds them.
+        """
         if rows.ordered is None or self._first is None or not len(rows):
-            return np.arange(len(rows))
+            return np.arange(len(rows)), None
         begin = self._first.searchsorted(rows.ordered[0], "left")
-        within = self._first[begin : self._first.searchsorted(rows.ordered[-1], "right")]
+        end = self._first.searchsorted(rows.ordered[-1], "right")
+        within = self._first[begin:end]
         starts, stops = (rows.ordered.searchsorted(within, side) for side in ("left", "right"))
         counts = stops - starts
         firsts = np.cumsum(counts) - counts
         found: Rows = np.arange(counts.sum()) + np.repeat(starts - firsts, counts)
-        return found
+        return found, np.repeat(self._by_order[begin:end], counts)
 
 
 def _ranked(codes: Rows) -> tuple[Rows, Rows]:

@@ -10,11 +10,13 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import SparkSession
 
 from cdc_lib.apply.data_files import codec_of, in_order, joined_positions, lake_fields, positions_of, write_rows
 from cdc_lib.apply.decide import NeedsSpark
@@ -24,16 +26,24 @@ from cdc_lib.merge.collapse import DELETE, INSERT
 from cdc_lib.model.manifest import OP
 from spark_jobs.iceberg.branches import wrong_rows
 from spark_jobs.iceberg.file_streams import InputStream, read_range, write_file
+from spark_jobs.iceberg.key_check import COUNTED_KEYS
 from spark_jobs.iceberg.row_delta import WHOLE, Key, Replacement, each
 from spark_jobs.iceberg.table_metadata import TableMetadata
-from spark_jobs.runtime.java_classes import JavaClasses
+from spark_jobs.runtime.java_classes import JavaClasses, java_classes
 
-MOST_RECORDS = 1_000_000
-"""Most rows of a table whose keys one process reads; those of a larger one are read by all executors."""
+MOST_RECORDS, MOST_RECORDS_HERE = 1_000_000, 20_000_000
+"""Most rows whose keys this process reads: those of more are read by all executors, or by the cores of this machine."""
 
 _FORMAT_VERSION = 3
 _ENCRYPTED = "encryption.key-id"
 
+
+_CODEC, _LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
+_OVERRIDES = {_CODEC: "spark.sql.iceberg.compression-codec", _LEVEL: "spark.sql.iceberg.compression-level"}
+"""Settings of a session that count more than the properties of a table."""
+
+_LOCAL = "file:"
+"""Files of this machine are read without Java: bytes of Java's streams are copied three times."""
 
 _SMALL_FILE = 1 << 20
 """Most bytes of a data file that is read as a whole: to ask for its parts takes longer."""
@@ -70,25 +80,29 @@ class ArrowRows:
         table: Iceberg's Java object.
         io: its storage, Iceberg's FileIO.
         metadata: of the table.
+        properties: of the table, as this session overrides them.
         key: names of the key's columns.
         fields: of the table.
         classes: cache of Iceberg's classes.
         of: the source table, for messages.
+        most_records: rows whose keys are read.
     """
 
     table: Any
     io: Any
     metadata: TableMetadata
+    properties: Mapping[str, str]
     key: tuple[str, ...]
     fields: tuple[pa.Field, ...]
     classes: JavaClasses
     of: str
+    most_records: int
 
     @classmethod
     def of_table(
-        cls, table: Any, metadata: TableMetadata, key: Sequence[str], classes: JavaClasses, of: str
+        cls, session: SparkSession, table: Any, metadata: TableMetadata, key: Sequence[str], of: str
     ) -> ArrowRows:
-        """Return the writer of a table.
+        """Return the writer of a table, for the Java process of a session.
 
         Raises:
             NeedsSpark: the table is one that only Spark writes.
@@ -98,9 +112,13 @@ class ArrowRows:
             raise NeedsSpark("the table is of format version 2, or encrypted")
         if any(spec["fields"] for spec in plain["partition-specs"]):
             raise NeedsSpark("the table is, or was, partitioned")
+        overrides = {one: session.conf.get(name, None) for one, name in _OVERRIDES.items()}
+        properties = {**properties, **{one: text for one, text in overrides.items() if text is not None}}
         codec_of(properties)
         schema = next(one for one in plain["schemas"] if one["schema-id"] == metadata.schema_id)
-        rows = cls(table, table.io(), metadata, tuple(key), lake_fields(schema["fields"]), classes, of)
+        most = MOST_RECORDS_HERE if (session.sparkContext.master or "").startswith("local") else MOST_RECORDS
+        fields, classes = lake_fields(schema["fields"]), java_classes(session)
+        rows = cls(table, table.io(), metadata, properties, tuple(key), fields, classes, of, most)
         if any(pa.types.is_floating(one.type) for one in rows.key_fields):
             raise NeedsSpark("a column of the key is inexact")
         return rows
@@ -123,11 +141,11 @@ class ArrowRows:
             raise NeedsSpark("a row has no key")
         done = Replacement()
         if last.num_rows and self.metadata.current is not None:
-            files = [*self._files()]
+            files = [*self._files(keys)]
             self._delete(files, keys, done)
             # How many rows had to be found is certain if they are those of all keys, or of all that were not inserted.
             inserts = pc.sum(pc.equal(last.column(OP), INSERT)).as_py()
-            if done.deleted not in (last.num_rows, last.num_rows - inserts):
+            if done.deleted not in (last.num_rows, last.num_rows - inserts) and last.num_rows <= COUNTED_KEYS:
                 self._count(files, keys, done.deleted)
         rows = last.filter(pc.not_equal(last.column(OP), DELETE))
         if rows.num_rows:
@@ -172,16 +190,20 @@ class ArrowRows:
                 self.of, f"{deleted} rows of {keys.num_rows} changed keys are found, and there are {found}"
             )
 
-    def _files(self) -> Iterator[_OldFile]:
-        """Yield the files of the table's snapshot.
+    def _files(self, keys: pa.Table) -> Iterator[_OldFile]:
+        """Yield the files of the table's snapshot that may have one of the keys.
 
         Raises:
-            NeedsSpark: rows are deleted in another way than by deletion vectors.
+            NeedsSpark: they have very many rows, or their rows are deleted in another way than by deletion vectors.
         """
-        planned = self.table.newScan().useSnapshot(self.metadata.current.id).planFiles()  # type: ignore[union-attr]
+        scan, records = self.table.newScan().useSnapshot(self.metadata.current.id), 0  # type: ignore[union-attr]
+        planned = scan.filter(self._bounds(keys)).planFiles()
         try:
             for task in each(planned):
                 file, deletes = task.file(), [*each(task.deletes())]
+                records += int(file.recordCount())
+                if records > self.most_records:
+                    raise NeedsSpark("the keys of very many rows have to be read")
                 location = str(file.location())
                 if len(deletes) > 1 or any(str(one.referencedDataFile()) != location for one in deletes):
                     raise NeedsSpark("rows of the table are deleted in another way than by deletion vectors")
@@ -190,7 +212,19 @@ class ArrowRows:
         finally:
             planned.close()
 
+    def _bounds(self, keys: pa.Table) -> Any:
+        """Return the condition that a file of the keys fulfils: Iceberg compares the bounds of the first column."""
+        expressions, first = partial(self.classes.static, "org.apache.iceberg.expressions.Expressions"), keys.column(0)
+        # A point in a name would be read as a path.
+        if "." in self.key[0] or not pa.types.is_integer(first.type):
+            return expressions("alwaysTrue")()
+        least, most = (pc.min_max(first)[end].as_py() for end in ("min", "max"))
+        within = (("greaterThanOrEqual", least), ("lessThanOrEqual", most))
+        return expressions("and")(*(expressions(name)(self.key[0], value) for name, value in within))
+
     def _opened(self, file: _OldFile) -> pa.NativeFile:
+        if file.location.startswith(_LOCAL):
+            return pa.OSFile(file.location.removeprefix(_LOCAL))
         size = int(file.java.fileSizeInBytes())
         found = self.io.newInputFile(file.location, size)
         if size <= _SMALL_FILE:
@@ -202,7 +236,12 @@ class ArrowRows:
         if file.vector is None:
             return np.zeros(0, np.int64)
         (location, offset), vector = file.vector.key, file.vector.java
-        blob = read_range(self.io.newInputFile(location), offset, int(vector.contentSizeInBytes()))
+        size = int(vector.contentSizeInBytes())
+        if location.startswith(_LOCAL):
+            with pa.OSFile(location.removeprefix(_LOCAL)) as puffin:
+                blob = puffin.read_at(size, offset)
+        else:
+            blob = read_range(self.io.newInputFile(location), offset, size)
         return parse_vector(blob, int(vector.recordCount())).numbers()
 
     def _written(self, rows: pa.Table) -> tuple[str, Any]:
@@ -213,7 +252,7 @@ class ArrowRows:
             rows.select([one.name for one in self.fields]).cast(pa.schema(self.fields)),
             data,
             json.dumps(schema),
-            self.metadata.properties,
+            self.properties,
         )
         location = self._new_location("parquet")
         write_file(self.io.newOutputFile(location), data.getvalue())

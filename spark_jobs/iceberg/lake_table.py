@@ -45,7 +45,7 @@ from cdc_lib.ports import ReadRows, Replaced, Reselect
 from spark_jobs.changes.added_defaults import column_of, filled_columns, update_sql
 from spark_jobs.changes.computed import recompute_sql, written_rows
 from spark_jobs.errors import is_overtaken, said, translate_errors
-from spark_jobs.iceberg.arrow_rows import MOST_RECORDS, ArrowRows
+from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.beginning import Beginning, publish_beginning, redefined
 from spark_jobs.iceberg.branches import (
     PREFIX,
@@ -156,9 +156,7 @@ class IcebergTable(DefinedTable):
             if not _is_plain(table):
                 return None
             try:
-                rows = ArrowRows.of_table(
-                    loaded.java, loaded.metadata, table.primary_key, java_classes(self._session), self._table
-                )
+                rows = ArrowRows.of_table(self._session, loaded.java, loaded.metadata, table.primary_key, self._table)
                 last = last_changes(read(rows.fields), table.primary_key, begins=False)
                 done = rows.replace(last)
             except (
@@ -542,9 +540,8 @@ class IcebergTable(DefinedTable):
 
 
 def _is_plain(table: LakeTable) -> bool:
-    """Whether the rows of a table are few, and written in the order of the key and nothing more."""
-    is_small = table.records is not None and table.records <= MOST_RECORDS
-    return is_small and table.layout.in_key_order and not table.copies_on_write and not table.computed
+    """Whether the rows of a table are written in the order of the key and nothing more."""
+    return table.layout.in_key_order and not table.copies_on_write and not table.computed
 
 
 def _removed(added: int | None) -> int | None:

@@ -96,11 +96,12 @@ def new_source(
             store = {"url": f"s3://{bucket}/{folder}/batches", "endpoint_url": proxy.url, "region": s3_server.region}
             store |= {"access_key_env": f"KEY_{folder}", "secret_key_env": f"SECRET_{folder}"}
             catalog = f"jdbc:sqlite:{tmp_path}/{folder}/catalog.db"
-            settings = {
+            settings: dict[str, Any] = {
                 "store": store,
                 "lake": {"type": "jdbc", "uri": catalog, "warehouse": f"s3://{bucket}/{folder}/lake", **(lake or {})},
             }
             database = f"{folder}_{secrets.token_hex(6)}"
+            settings["filters"] = [{"tables": f"{database}.orders", "where": "id > 0"}]  # by Spark SQL, in tasks
             mysql_server.execute(f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
             stack.callback(mysql_server.execute, f"DROP DATABASE {database}")
             source = SourceOnS3(mysql_server, database, tmp_path / folder, spark_server, settings=settings, **merge)

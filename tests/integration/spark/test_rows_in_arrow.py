@@ -5,12 +5,16 @@ from __future__ import annotations
 from decimal import Decimal
 from itertools import count
 
+import pyarrow.parquet as pq
 import pytest
 
 from cdc_lib.model.schema import SourceType
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.merging import table_merge
+from spark_jobs.runtime import session
 from tests.harness.batches import BIGINT, INT, TEXT, Row, table
+from tests.harness.lake import Lake
+from tests.harness.past import local_path
 
 COLUMNS = {"id": BIGINT, "name": TEXT, "price": SourceType("decimal", precision=12, scale=2), "n": INT}
 
@@ -100,3 +104,25 @@ def test_a_file_all_of_whose_rows_are_deleted_is_removed(lake, ways):
     assert (lake.rows(arrow, "id"), files(lake, arrow)) == ([], [])
     merge([row("c", 350, 5)])
     assert lake.rows(arrow, "id") == [(5,)]
+
+
+def test_rows_are_compressed_as_the_source_file_says(lake, monkeypatch):
+    """A setting of a server's session counts more than the property of the table, as it does in Spark."""
+    monkeypatch.setattr(session, "is_attached", lambda: True)
+    settings = lake.config.model_dump(mode="json")
+    settings["merge"]["conf"] = {"spark.sql.iceberg.compression-codec": "gzip"}
+    here = Lake(lake.spark, type(lake.config).model_validate(settings), lake.store)
+    orders = table(f"{lake.database}.orders", COLUMNS)
+    here.merge(here.batches.plan(104, here.batches.window(4, 104, {orders: FIRST})))
+    [path] = [row[0] for row in lake.spark.sql(f"SELECT file_path FROM {lake.name(orders.name)}.data_files").collect()]
+    assert pq.ParquetFile(local_path(path)).metadata.row_group(0).column(0).compression == "GZIP"
+
+
+def test_few_changes_find_their_rows_in_a_large_table(lake, ways):
+    """Files without their keys are not read, and rows of many files are found."""
+    (arrow, spark), merge = ways
+    for start in (0, 1000, 2000):
+        merge([row("c", 10 + start + key, start + key) for key in range(1, 41)])
+    merge([row("u", 4000 + key, key, "changed") for key in (1, 40, 1001, 5000)] + [row("d", 4010, 2040)])
+    assert lake.rows(arrow, *COLUMNS) == lake.rows(spark, *COLUMNS)
+    assert files(lake, arrow) == files(lake, spark)
