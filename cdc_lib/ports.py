@@ -379,15 +379,16 @@ class MergeTarget(Protocol[Frame]):
         """
         ...
 
-    def replace(self, read: ReadRows, commit: TableCommit) -> int | None:
-        """Apply the last change of each key as :meth:`upsert` does, without Spark SQL: few complete changes, none of which is outdated.
+    def replace(self, read: ReadRows, commit: TableCommit, *, guard: bool) -> int | None:
+        """Apply few complete changes as :meth:`upsert` and :meth:`append` do, without Spark SQL.
 
         Args:
             read: reads the changes.
             commit: markers; it removes and changes no other existing rows.
+            guard: whether existing rows may be newer.
 
         Returns:
-            How many there were; None if the table is not one for it: nothing is written, and :meth:`upsert` does it.
+            How many there were; None if the table is not one for it: nothing is written, and the other methods do it.
         """
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -101,8 +102,8 @@ def codec_of(properties: Mapping[str, str]) -> str:
     return codec
 
 
-def positions_of(file: pa.NativeFile, key: Sequence[pa.Field], asked: AskedKeys) -> Iterator[Rows]:
-    """Yield the positions of the rows that have one of the keys, by row group.
+def positions_of(file: pa.NativeFile, key: Sequence[pa.Field], asked: AskedKeys) -> tuple[Rows, Rows]:
+    """Return the positions of the rows that have one of the keys, ascending, and the number of the key of each.
 
     Args:
         file: a data file.
@@ -112,43 +113,92 @@ def positions_of(file: pa.NativeFile, key: Sequence[pa.Field], asked: AskedKeys)
     Raises:
         NeedsSpark: the file has other columns.
     """
-    start = 0
-    for arrays in _keys_of(file, key):
-        rows, _ = asked.find(KeyRows.of(arrays, None))
-        yield rows + start
-        start += len(arrays[0])
+    start, positions, numbers = 0, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for group in _Columns.of(file, key).groups():
+        rows, of_keys = asked.find(KeyRows.of(group.columns, None))
+        by = np.argsort(rows)
+        positions.append(rows[by] + start)
+        numbers.append(of_keys[by])
+        start += group.num_rows
+    return np.concatenate(positions), np.concatenate(numbers)
 
 
 def joined_positions(file: pa.NativeFile, key: Sequence[pa.Field], keys: pa.Table) -> Rows:
-    """Return what :func:`positions_of` yields, found in another way: by a join.
+    """Return the positions of :func:`positions_of`, found in another way: by a join.
 
     Args:
         file: a data file.
         key: the fields of the key's columns.
         keys: the keys, none twice.
     """
-    names, groups = [f"key {number}" for number in range(len(key))], [*_keys_of(file, key)]
-    columns = [
-        pa.chunked_array([chunk for group in groups for chunk in group[number].chunks], one.type)
-        for number, one in enumerate(key)
-    ]
-    rows = pa.Table.from_arrays([*columns, pa.array(np.arange(len(columns[0])))], [*names, "position"])
+    names = [f"key {number}" for number in range(len(key))]
+    rows = pa.concat_tables([one.rename_columns(names) for one in _Columns.of(file, key).groups()])
+    rows = rows.append_column("position", pa.array(np.arange(rows.num_rows)))
     found = rows.join(keys.rename_columns(names), names, join_type="left semi", use_threads=False)
     positions: Rows = found.column("position").to_numpy()
     return positions
 
 
-def _keys_of(file: pa.NativeFile, key: Sequence[pa.Field]) -> Iterator[list[pa.ChunkedArray]]:
-    """Yield the columns of the key, by row group."""
-    parquet = pq.ParquetFile(file)
-    ids = {(one.metadata or {}).get(_FIELD_ID): number for number, one in enumerate(parquet.schema_arrow)}
-    numbers = [number for one in key if (number := ids.get(one.metadata[_FIELD_ID])) is not None]
-    if len(numbers) < len(key) or parquet.metadata.num_columns != len(parquet.schema_arrow):
-        raise NeedsSpark("a file of the lake table has other columns")
-    for group in range(parquet.num_row_groups):
-        read = parquet.reader.read_row_group(group, column_indices=sorted(numbers), use_threads=False)
-        by_number = dict(zip(sorted(numbers), read.columns, strict=True))
-        yield [by_number[number].cast(one.type) for number, one in zip(numbers, key, strict=True)]
+def rows_at(file: pa.NativeFile, fields: Sequence[pa.Field], positions: Rows) -> pa.Table:
+    """Return columns of rows.
+
+    Args:
+        file: a data file.
+        fields: of the columns.
+        positions: of the rows, ascending.
+
+    Raises:
+        NeedsSpark: the file has other columns.
+    """
+    columns, start = _Columns.of(file, fields), 0
+    found = [pa.schema(fields).empty_table()]
+    for number in range(columns.parquet.num_row_groups):
+        stop = start + columns.parquet.metadata.row_group(number).num_rows
+        first, end = positions.searchsorted([start, stop])
+        if first < end:
+            found.append(columns.group(number).take(pa.array(positions[first:end] - start)))
+        start = stop
+    return pa.concat_tables(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Columns of a data file.
+
+    Args:
+        parquet: the file.
+        fields: of the columns.
+        numbers: of the columns in the file.
+    """
+
+    parquet: pq.ParquetFile
+    fields: tuple[pa.Field, ...]
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, file: pa.NativeFile, fields: Sequence[pa.Field]) -> _Columns:
+        """Find columns by their ids.
+
+        Raises:
+            NeedsSpark: the file does not have them.
+        """
+        parquet = pq.ParquetFile(file)
+        ids = {(one.metadata or {}).get(_FIELD_ID): number for number, one in enumerate(parquet.schema_arrow)}
+        numbers = [number for one in fields if (number := ids.get(one.metadata[_FIELD_ID])) is not None]
+        if len(numbers) < len(fields) or parquet.metadata.num_columns != len(parquet.schema_arrow):
+            raise NeedsSpark("a file of the lake table has other columns")
+        return cls(parquet, tuple(fields), tuple(numbers))
+
+    def groups(self) -> Iterator[pa.Table]:
+        """Yield the columns, by row group."""
+        yield from map(self.group, range(self.parquet.num_row_groups))
+
+    def group(self, number: int) -> pa.Table:
+        """Return the columns of a row group."""
+        read = self.parquet.reader.read_row_group(number, column_indices=sorted(self.numbers), use_threads=False)
+        by_number = dict(zip(sorted(self.numbers), read.columns, strict=True))
+        columns = [by_number[one].cast(field.type) for one, field in zip(self.numbers, self.fields, strict=True)]
+        return pa.Table.from_arrays(columns, schema=pa.schema(self.fields))
 
 
 def in_order(rows: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -65,7 +65,7 @@ def is_few(
     plan: MergePlan,
     files: Sequence[tuple[DataFile, TableSchema]],
 ) -> bool:
-    """Whether changes are few, complete and newer than all rows of a mirror table: one process applies them without Spark.
+    """Whether changes are few and complete, so that one process applies them without Spark.
 
     Args:
         routed: the source table and where its rows go.
@@ -76,7 +76,8 @@ def is_few(
     """
     rows, size = sum(file.rows for file, _ in files), sum(file.bytes for file, _ in files)
     are_few = rows <= FEW_ROWS and size <= FEW_BYTES and not any(file.partial_rows for file, _ in files)
-    is_plain = work.mode == "mirror" and not work.guard and not routed.target.where
+    # A statement on an append table is an entry of it, and no row of a file.
+    is_plain = work.mode != "scd2" and not (work.mode == "append" and (work.resets or work.list_start is not None))
     return are_few and is_plain and not why_not(routed, work, marker, plan, ())
 
 

@@ -16,14 +16,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
-from cdc_lib.apply.data_files import codec_of, in_order, joined_positions, lake_fields, positions_of, write_rows
+from cdc_lib.apply.data_files import (
+    codec_of,
+    in_order,
+    joined_positions,
+    lake_fields,
+    positions_of,
+    rows_at,
+    write_rows,
+)
 from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.deletion_vector import parse_vector, puffin_of
 from cdc_lib.apply.key_rows import AskedKeys, Rows
+from cdc_lib.apply.rows import Order, less, order_of, with_column
 from cdc_lib.merge.collapse import DELETE, INSERT
+from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import OP
+from cdc_lib.model.table_mode import IS_DELETED
 from spark_jobs.iceberg.branches import wrong_rows
 from spark_jobs.iceberg.file_streams import InputStream, read_range, write_file
 from spark_jobs.iceberg.key_check import COUNTED_KEYS
@@ -126,11 +138,23 @@ class ArrowRows:
     @property
     def key_fields(self) -> tuple[pa.Field, ...]:
         """The fields of the key's columns."""
-        by_name = {one.name: one for one in self.fields}
-        return tuple(by_name[name] for name in self.key)
+        return self._named(self.key)
 
-    def replace(self, last: pa.Table) -> Replacement:
+    def _named(self, names: Sequence[str]) -> tuple[pa.Field, ...]:
+        by_name = {one.name: one for one in self.fields}
+        return tuple(by_name[name] for name in names)
+
+    def append(self, rows: pa.Table) -> Replacement:
+        """Write all rows; nothing is committed."""
+        return self._with_rows(Replacement(), rows, ORDER)
+
+    def replace(self, last: pa.Table, *, guard: bool, keeps_deleted: bool) -> Replacement:
         """Write the last change of each key; nothing is committed.
+
+        Args:
+            last: the changes.
+            guard: whether the table may have newer rows, which stay.
+            keeps_deleted: whether a deleted row stays, with its mark.
 
         Raises:
             NeedsSpark: a file of the table is one that only Spark reads, or a row has no key.
@@ -139,43 +163,59 @@ class ArrowRows:
         keys = last.select(self.key).combine_chunks()
         if any(one.null_count for one in keys.columns):
             raise NeedsSpark("a row has no key")
-        done = Replacement()
+        done, outdated = Replacement(), np.zeros(last.num_rows, np.bool_)
         if last.num_rows and self.metadata.current is not None:
             files = [*self._files(keys)]
-            self._delete(files, keys, done)
+            outdated = self._delete(files, keys, order_of(last) if guard else None, done)
             # How many rows had to be found is certain if they are those of all keys, or of all that were not inserted.
-            inserts = pc.sum(pc.equal(last.column(OP), INSERT)).as_py()
-            if done.deleted not in (last.num_rows, last.num_rows - inserts) and last.num_rows <= COUNTED_KEYS:
-                self._count(files, keys, done.deleted)
-        rows = last.filter(pc.not_equal(last.column(OP), DELETE))
+            inserts, found = pc.sum(pc.equal(last.column(OP), INSERT)).as_py(), done.deleted + int(outdated.sum())
+            if found not in (last.num_rows, last.num_rows - inserts) and last.num_rows <= COUNTED_KEYS:
+                self._count(files, keys, found)
+        deleted = pc.equal(last.column(OP), DELETE)
+        rows = with_column(last, IS_DELETED, deleted) if keeps_deleted else last
+        left = ~outdated if keeps_deleted else ~outdated & ~deleted.to_numpy()
+        return self._with_rows(done, rows.filter(pa.array(left)), self.key)
+
+    def _with_rows(self, done: Replacement, rows: pa.Table, key: Sequence[str]) -> Replacement:
         if rows.num_rows:
             done.rows = rows.num_rows
-            location, file = self._written(in_order(rows, self.key))
+            location, file = self._written(in_order(rows, key))
             done.data[location, WHOLE] = file
         return done
 
-    def _delete(self, files: Sequence[_OldFile], keys: pa.Table, done: Replacement) -> None:
+    def _delete(
+        self, files: Sequence[_OldFile], keys: pa.Table, order: Order | None, done: Replacement
+    ) -> NDArray[np.bool_]:
+        """Delete the rows of the keys, without those that are newer than a given order; returns of which keys there are such rows."""
         asked, vectors = AskedKeys([one.combine_chunks() for one in keys.columns]), dict[str, Rows]()
+        outdated = np.zeros(keys.num_rows, np.bool_)
         for file in files:
             with self._opened(file) as stream:
-                parts = list(positions_of(stream, self.key_fields, asked))
-            if not any(map(len, parts)):
+                positions, numbers = positions_of(stream, self.key_fields, asked)
+                if not len(positions):
+                    continue
+                before = self._deleted(file)
+                is_live = ~np.isin(positions, before, assume_unique=True)
+                positions, numbers = positions[is_live], numbers[is_live]
+                if order is not None:
+                    theirs = order_of(rows_at(stream, self._named(ORDER), positions))
+                    is_newer = less(tuple(part[numbers] for part in order), theirs, or_equal=False)
+                    outdated[numbers[is_newer]] = True
+                    positions = positions[~is_newer]
+            if not len(positions):
                 continue
-            before = self._deleted(file)
-            positions = np.union1d(before, np.concatenate(parts))
-            if len(positions) == len(before):
-                continue
-            done.deleted += len(positions) - len(before)
+            done.deleted += len(positions)
             if file.vector is not None:
                 done.removed_deletes[file.vector.key] = file.vector.java
-            if len(positions) == int(file.java.recordCount()):
+            if len(positions) + len(before) == int(file.java.recordCount()):
                 done.removed_data[file.location, WHOLE] = file.java
             else:
-                vectors[file.location] = positions
+                vectors[file.location] = np.union1d(before, positions)
         if vectors:
             self._write_vectors(vectors, done)
+        return outdated
 
-    def _count(self, files: Sequence[_OldFile], keys: pa.Table, deleted: int) -> None:
+    def _count(self, files: Sequence[_OldFile], keys: pa.Table, known: int) -> None:
         """Count the rows of the keys in another way.
 
         Raises:
@@ -185,10 +225,8 @@ class ArrowRows:
         for file in files:
             with self._opened(file) as stream:
                 found += len(np.setdiff1d(joined_positions(stream, self.key_fields, keys), self._deleted(file)))
-        if found != deleted:
-            raise wrong_rows(
-                self.of, f"{deleted} rows of {keys.num_rows} changed keys are found, and there are {found}"
-            )
+        if found != known:
+            raise wrong_rows(self.of, f"{known} rows of {keys.num_rows} changed keys are found, and there are {found}")
 
     def _files(self, keys: pa.Table) -> Iterator[_OldFile]:
         """Yield the files of the table's snapshot that may have one of the keys.

@@ -146,8 +146,8 @@ class IcebergTable(DefinedTable):
                 if not few:
                     last.unpersist()
 
-    def replace(self, read: ReadRows, commit: TableCommit) -> int | None:
-        """Apply the last change of each key in Arrow; returns their number, None if Spark has to do it."""
+    def replace(self, read: ReadRows, commit: TableCommit, *, guard: bool) -> int | None:
+        """Apply changes in Arrow; returns their number, None if Spark has to do it."""
         if self._rekeyed or self._beginning is not None:
             return None
         with translate_errors("merge", self._table):
@@ -157,8 +157,12 @@ class IcebergTable(DefinedTable):
                 return None
             try:
                 rows = ArrowRows.of_table(self._session, loaded.java, loaded.metadata, table.primary_key, self._table)
-                last = last_changes(read(rows.fields), table.primary_key, begins=False)
-                done = rows.replace(last)
+                last = read(rows.fields)
+                if table.mode == "append":
+                    done = rows.append(last)
+                else:
+                    last = last_changes(last, table.primary_key, begins=False)
+                    done = rows.replace(last, guard=guard, keeps_deleted=table.mode == "soft_delete")
             except (
                 NeedsSpark,
                 pa.ArrowException,

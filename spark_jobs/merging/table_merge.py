@@ -609,7 +609,8 @@ class TableMerge:
         is_empty = state is None or state.empty
         rule = self.config.reselect.rule(routed.database, routed.name)
         is_read_back = self.origin is not None and not to_come and reads_all(rule, self.lag)
-        if others or commit.fills or (commit.supersedes and not is_empty) or is_read_back:
+        is_superseded = bool(commit.supersedes) and (not is_empty or work.mode == "soft_delete")
+        if others or commit.fills or is_superseded or is_read_back:
             return None
         marker = _marker(state, routed.table)
         if not is_few(routed, work, marker, self.plan, files_of(routed.table, inputs)):
@@ -620,7 +621,7 @@ class TableMerge:
             shape = LakeShape(routed.table, fields, constants, routed.target.keeps, part.renames)
             return changes_of(self.store, inputs, shape).drop_columns([ABSENT])
 
-        return target.replace(read, commit)
+        return target.replace(read, commit, guard=work.guard)
 
     @contextmanager
     def _reading_back(
