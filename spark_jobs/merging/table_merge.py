@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -92,6 +93,11 @@ from spark_jobs.runtime.session import java_now
 ATTEMPTS = 3
 """Attempts to merge a table when another commit comes first, before the job fails."""
 
+
+ROWS_BESIDE = 20_000
+"""Most changes of a table that are applied in the memory of this process beside those of other tables."""
+
+_TURN = threading.Lock()
 
 KeysOf = Callable[[StoredBatch], frozenset[tuple[str, ...]]]
 """Returns the primary keys that rows of a batch have in the lake table, in lower case."""
@@ -621,7 +627,8 @@ class TableMerge:
             shape = LakeShape(routed.table, fields, constants, routed.target.keeps, part.renames)
             return changes_of(self.store, inputs, shape).drop_columns([ABSENT])
 
-        return target.replace(read, commit, guard=work.guard)
+        with _TURN if part.rows > ROWS_BESIDE else nullcontext():
+            return target.replace(read, commit, guard=work.guard)
 
     @contextmanager
     def _reading_back(

@@ -398,9 +398,9 @@ WAYS = {
         "a batch that the merge needs has no manifest", manifest_deleted_in_the_merge_in_flight, "has no manifest",
         ("cdc batches refill shop",),
     ),
-    "part_deleted": Way("Missing batches", part_deleted, "could not merge", ("cdc batches refill shop",)),
+    "part_deleted": Way("Missing batches", part_deleted, "there is no such object", ("cdc batches refill shop",)),
     "part_deleted_in_flight": Way(
-        "Missing batches", part_deleted_in_the_merge_in_flight, "could not merge", ("cdc batches refill shop",)
+        "Missing batches", part_deleted_in_the_merge_in_flight, "there is no such object", ("cdc batches refill shop",)
     ),
     "gap_without_binlog": Way(
         "Missing batches", manifest_deleted_and_binlog_purged, "no longer stored", ("cdc batches refill shop --over",)
