@@ -479,7 +479,7 @@ class IcebergTable(DefinedTable):
         yield branch
         marks = {**self._marks, **publication(self._merge_id, branch.rows)}
         now = publish_beginning(change, branch, marks, java_classes(self._session))
-        self._beginning, self._read, self._followed = None, Read(now), to.table.renames
+        self._beginning, self._read, self._followed, self._newest = None, Read(now), to.table.renames, None
 
     def _abandon(self, branch: Branch, error: Exception) -> None:
         """Remove the branch of a failed job; if that fails too, the error gets a note."""
@@ -503,7 +503,7 @@ class IcebergTable(DefinedTable):
                     raise
                 java = self._java()
             else:
-                self._read = Read(now)
+                self._read, self._newest = Read(now), None
                 return
 
     def _mark(self, table: LakeTable, commit: TableCommit) -> None:

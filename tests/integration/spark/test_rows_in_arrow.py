@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_lib.model.schema import SourceType
+from spark_jobs.iceberg import arrow_rows
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.merging import table_merge
 from spark_jobs.runtime import session
@@ -152,3 +153,13 @@ def test_few_changes_find_their_rows_in_several_files(ways):
     for start in (0, 1000, 2000):
         merge([row("c", 10 + start + key, start + key) for key in range(1, 41)])
     merge([row("u", 4000 + key, key, "changed") for key in (1, 40, 1001, 5000)] + [row("d", 4010, 2040)])
+
+
+@pytest.mark.parametrize("small", [0, 1 << 20])
+def test_files_that_are_not_of_this_machine_are_read_through_iceberg(ways, monkeypatch, small):
+    """As a whole, or where they are asked for; deletion vectors as well."""
+    monkeypatch.setattr(arrow_rows, "_LOCAL", "none:")
+    monkeypatch.setattr(arrow_rows, "_SMALL_FILE", small)
+    _, merge = ways
+    for rows in (FIRST, SECOND, THIRD):
+        merge(rows)
