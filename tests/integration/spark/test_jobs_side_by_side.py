@@ -101,7 +101,8 @@ def new_source(
                 "lake": {"type": "jdbc", "uri": catalog, "warehouse": f"s3://{bucket}/{folder}/lake", **(lake or {})},
             }
             database = f"{folder}_{secrets.token_hex(6)}"
-            settings["filters"] = [{"tables": f"{database}.orders", "where": "id > 0"}]  # by Spark SQL, in tasks
+            # Partitions are written by Spark's tasks.
+            settings["layouts"] = [{"tables": f"{database}.orders", "partition_by": ["bucket(1, id)"]}]
             mysql_server.execute(f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
             stack.callback(mysql_server.execute, f"DROP DATABASE {database}")
             source = SourceOnS3(mysql_server, database, tmp_path / folder, spark_server, settings=settings, **merge)
