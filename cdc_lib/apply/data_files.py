@@ -114,7 +114,7 @@ def positions_of(file: pa.NativeFile, key: Sequence[pa.Field], asked: AskedKeys)
         NeedsSpark: the file has other columns.
     """
     start, positions, numbers = 0, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for group in _Columns.of(file, key).groups():
+    for group in _FileColumns.of(file, key).groups():
         rows, of_keys = asked.find(KeyRows.of(group.columns, None))
         by = np.argsort(rows)
         positions.append(rows[by] + start)
@@ -132,7 +132,7 @@ def joined_positions(file: pa.NativeFile, key: Sequence[pa.Field], keys: pa.Tabl
         keys: the keys, none twice.
     """
     names = [f"key {number}" for number in range(len(key))]
-    rows = pa.concat_tables([one.rename_columns(names) for one in _Columns.of(file, key).groups()])
+    rows = pa.concat_tables([one.rename_columns(names) for one in _FileColumns.of(file, key).groups()])
     rows = rows.append_column("position", pa.array(np.arange(rows.num_rows)))
     found = rows.join(keys.rename_columns(names), names, join_type="left semi", use_threads=False)
     positions: Rows = found.column("position").to_numpy()
@@ -150,7 +150,7 @@ def rows_at(file: pa.NativeFile, fields: Sequence[pa.Field], positions: Rows) ->
     Raises:
         NeedsSpark: the file has other columns.
     """
-    columns, start = _Columns.of(file, fields), 0
+    columns, start = _FileColumns.of(file, fields), 0
     found = [pa.schema(fields).empty_table()]
     for number in range(columns.parquet.num_row_groups):
         stop = start + columns.parquet.metadata.row_group(number).num_rows
@@ -162,7 +162,7 @@ def rows_at(file: pa.NativeFile, fields: Sequence[pa.Field], positions: Rows) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
+class _FileColumns:
     """Columns of a data file.
 
     Args:
@@ -176,7 +176,7 @@ class _Columns:
     numbers: tuple[int, ...]
 
     @classmethod
-    def of(cls, file: pa.NativeFile, fields: Sequence[pa.Field]) -> _Columns:
+    def of(cls, file: pa.NativeFile, fields: Sequence[pa.Field]) -> _FileColumns:
         """Find columns by their ids.
 
         Raises:

@@ -69,7 +69,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedTable:
     """A table as a job loaded it last.
 
     Args:
@@ -101,7 +101,7 @@ class DefinedTable:
         self._table = next(iter(tables))
         self._followed: tuple[ColumnRename, ...] | None = None  # the renames that the names of new rows follow
         self._read: Read | None = None  # the snapshot on which markers and rows were decided
-        self._newest: Loaded | None = None  # None once this job may have changed the table
+        self._newest: LoadedTable | None = None  # None once this job may have changed the table
         self._rekeyed = False
         self._beginning: Beginning | None = None  # the definition that the next commit of rows gives the table
 
@@ -120,7 +120,7 @@ class DefinedTable:
             self._followed = renames if self._followed is None else self._followed
             current = table.current.id if table.current is not None else None
             self._read = Read(current) if self._read is None else self._read
-            self._newest = Loaded(java, table, self._state(table, renames))
+            self._newest = LoadedTable(java, table, self._state(table, renames))
             return self._newest.state
 
     def _state(self, table: TableMetadata, renames: tuple[ColumnRename, ...]) -> LakeTable:
@@ -291,7 +291,7 @@ class DefinedTable:
         """Return the table that this job begins, or else as it loaded it last, unless it has changed it since."""
         return self._beginning.table if self._beginning is not None else self._as_loaded().state
 
-    def _as_loaded(self) -> Loaded:
+    def _as_loaded(self) -> LoadedTable:
         if self._newest is None:
             self.load()
         if self._newest is None:
