@@ -18,7 +18,7 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import ONE_VERSION_MODES, Mode
 
-FEW_ROWS, FEW_BYTES = 250_000, 64 << 20
+FEW_ROWS, FEW_BYTES = 250_000, 16 << 20
 """Most changes, and most bytes of their files, that one process applies: tasks of Spark share more."""
 
 
