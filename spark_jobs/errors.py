@@ -31,8 +31,9 @@ VALIDATIONS = (
     "Cannot determine history between starting snapshot",
     "Missing required files to delete",
     "is not an ancestor of",
+    "Cannot use branch (does not exist)",
 )
-"""Texts of Iceberg's ValidationException about another commit. With another text, a retry would meet the same error."""
+"""Texts of Iceberg's ValidationException about what another job did. With another text, a retry would meet the same error."""
 
 CONFLICTS = (
     "CommitFailedException",

@@ -44,6 +44,11 @@ LOCKED = 60
 Json = dict[str, Any]
 
 
+def _is_locked(answer: httpx.Response) -> bool:
+    """Whether the database refused a request: Airflow says why, or hides it."""
+    return "locked" in answer.text or "Database error" in answer.text
+
+
 class AirflowStandalone:
     """Scheduler, DAG processor, triggerer and API server: ready when the ``with`` block begins, stopped when it ends.
 
@@ -254,7 +259,7 @@ class AirflowStandalone:
             raise RuntimeError(msg)
         deadline = time.monotonic() + LOCKED
         answer = self._client.request(method, path, json=body)
-        while answer.is_server_error and "locked" in answer.text and time.monotonic() < deadline:
+        while answer.is_server_error and _is_locked(answer) and time.monotonic() < deadline:
             time.sleep(1)
             answer = self._client.request(method, path, json=body)
         try:
