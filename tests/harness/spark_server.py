@@ -60,7 +60,6 @@ class RunningSparkServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         command = [*self.command(), "--port", str(self.port), *self._options]
-        command += ["--token-env", TOKEN] if self._token else ["--no-token"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, env={**os.environ, TOKEN: self._token}, stdout=log, stderr=subprocess.STDOUT
@@ -77,8 +76,9 @@ class RunningSparkServer:
                 return
 
     def command(self) -> Sequence[str]:
-        """Return its command, without the options."""
-        return [sys.executable, "-m", "cdc_lib.cli", "spark", "serve"]
+        """Return its command, without the options of Spark."""
+        token = ["--token-env", TOKEN] if self._token else ["--no-token"]
+        return [sys.executable, "-m", "cdc_lib.cli", "spark", "serve", *token]
 
     def kill(self) -> None:
         """End it without a warning, as a lack of memory does."""
