@@ -91,7 +91,7 @@ def test_the_form_of_a_connection_has_the_fields_of_its_type(station: AirflowSta
     """Airflow asks each provider for them."""
     kinds = {one["connection_type"]: one for one in station.request("GET", "/ui/connections/hook_meta")}
     assert kinds["cdc_mysql"]["hook_name"] == "MySQL binlog source"
-    assert set(kinds["cdc_mysql"]["extra_fields"]) == {"tables", "tls", "tls_ca", "source_file"}
+    assert set(kinds["cdc_mysql"]["extra_fields"]) == {"hosts", "tables", "tls", "tls_ca", "source_file"}
     assert kinds["cdc_store"]["hook_name"] == "CDC store"
     assert kinds["cdc_store"]["standard_fields"]["password"]["title"] == "Secret key"
     assert kinds["cdc_spark"]["hook_name"] == "CDC Spark server"
