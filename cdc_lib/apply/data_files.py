@@ -28,6 +28,8 @@ _TYPES = {
     "binary": pa.binary(),
 }
 """By Iceberg's names."""
+CODEC, LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
+"""Properties of a table that say how new files are compressed."""
 _DEFAULT_CODEC = "zstd"
 _GROUP_BYTES, _PAGE_ROWS = 128 << 20, 20_000
 """Iceberg's defaults."""
@@ -71,7 +73,7 @@ def write_rows(rows: pa.Table, to: IO[bytes], schema_json: str, properties: Mapp
         schema_json: of the table, as Iceberg's metadata have it.
         properties: of the table.
     """
-    level = properties.get("write.parquet.compression-level")
+    level = properties.get(LEVEL)
     group_bytes = int(properties.get("write.parquet.row-group-size-bytes", _GROUP_BYTES))
     pq.write_table(
         rows.replace_schema_metadata({"iceberg.schema": schema_json}),
@@ -94,7 +96,7 @@ def codec_of(properties: Mapping[str, str]) -> str:
     Raises:
         NeedsSpark: the table wants something else of its files that is not written here.
     """
-    codec = properties.get("write.parquet.compression-codec", _DEFAULT_CODEC).lower()
+    codec = properties.get(CODEC, _DEFAULT_CODEC).lower()
     codec = {"uncompressed": "none"}.get(codec, codec)
     blooms = (text for name, text in properties.items() if name.startswith(_BLOOM_FILTERS))
     if codec not in ("zstd", "gzip", "snappy", "none") or any(text.lower() == "true" for text in blooms):

@@ -112,7 +112,7 @@ def has_every_rule(config: SourceConfig, database: str, table: str) -> bool:
 def shown_under(config: SourceConfig, origin: tuple[str, str], name: tuple[str, str]) -> str:
     """Return a column of a table, or a pattern, that is masked or left out, and would be stored as it is under another name.
 
-    It follows from the rules alone: a pattern is covered by itself, or by all columns.
+    It follows from the rules alone: the same pattern covers it, or one of all columns.
 
     Args:
         config: of the source.

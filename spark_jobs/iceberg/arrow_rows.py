@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 from cdc_lib.apply.data_files import (
+    CODEC,
+    LEVEL,
     codec_of,
     in_order,
     joined_positions,
@@ -48,10 +50,7 @@ MOST_RECORDS, MOST_RECORDS_HERE = 1_000_000, 20_000_000
 
 _FORMAT_VERSION = 3
 _ENCRYPTED = "encryption.key-id"
-
-
-_CODEC, _LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
-_OVERRIDES = {_CODEC: "spark.sql.iceberg.compression-codec", _LEVEL: "spark.sql.iceberg.compression-level"}
+_OVERRIDES = {CODEC: "spark.sql.iceberg.compression-codec", LEVEL: "spark.sql.iceberg.compression-level"}
 """Settings of a session that count more than the properties of a table."""
 
 _LOCAL = "file:"
@@ -127,9 +126,8 @@ class ArrowRows:
         overrides = {one: session.conf.get(name, None) for one, name in _OVERRIDES.items()}
         properties = {**properties, **{one: text for one, text in overrides.items() if text is not None}}
         codec_of(properties)
-        schema = next(one for one in plain["schemas"] if one["schema-id"] == metadata.schema_id)
         most = MOST_RECORDS_HERE if (session.sparkContext.master or "").startswith("local") else MOST_RECORDS
-        fields, classes = lake_fields(schema["fields"]), java_classes(session)
+        fields, classes = lake_fields(metadata.schema["fields"]), java_classes(session)
         rows = cls(table, table.io(), metadata, properties, tuple(key), fields, classes, of, most)
         if any(pa.types.is_floating(one.type) for one in rows.key_fields):
             raise NeedsSpark("a column of the key is inexact")
@@ -284,12 +282,11 @@ class ArrowRows:
 
     def _written(self, rows: pa.Table) -> tuple[str, Any]:
         """Write a data file; returns its location and Iceberg's Java object."""
-        schema = next(one for one in self.metadata.plain["schemas"] if one["schema-id"] == self.metadata.schema_id)
         data = io.BytesIO()
         write_rows(
             rows.select([one.name for one in self.fields]).cast(pa.schema(self.fields)),
             data,
-            json.dumps(schema),
+            json.dumps(self.metadata.schema),
             self.properties,
         )
         location = self._new_location("parquet")

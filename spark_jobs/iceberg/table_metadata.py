@@ -83,6 +83,11 @@ class TableMetadata:
         return int(self.plain["current-schema-id"])
 
     @property
+    def schema(self) -> Mapping[str, Any]:
+        """The current schema, as the metadata file has it."""
+        return next(one for one in self.plain["schemas"] if one["schema-id"] == self.schema_id)
+
+    @property
     def properties(self) -> Mapping[str, str]:
         """The table's properties."""
         properties: Mapping[str, str] = self.plain.get("properties", {})
@@ -121,8 +126,7 @@ class TableMetadata:
 
     def docs(self) -> dict[str, str]:
         """Return the comments of the current columns by name, without columns that have none."""
-        fields = next(one["fields"] for one in self.plain["schemas"] if one["schema-id"] == self.schema_id)
-        return {str(one["name"]): str(one["doc"]) for one in fields if one.get("doc")}
+        return {str(one["name"]): str(one["doc"]) for one in self.schema["fields"] if one.get("doc")}
 
     def statistics(self) -> Iterator[tuple[int, frozenset[int], int]]:
         """Yield the snapshot, the field ids and the size in bytes of each statistics file."""

@@ -1,4 +1,4 @@
-"""Law: what the source file masks is stored in clear under no name, whatever RENAME, copies, swaps and ALTER make of its table."""
+"""Law: what the source file masks is stored in clear under no name, after any RENAME, copy, swap and ALTER of its table."""
 
 from __future__ import annotations
 

@@ -165,8 +165,8 @@ class MaskedRows:
                 found[other] = self._of(first) | {first}
                 found[first] = found.get(first, self._of(first)) | self._of(other) | {other}
         elif means.effect == "drop":
-            gone = {database for database, table in means.tables if table == EVERY_TABLE}
-            found = dict.fromkeys([*means.tables, *(one for one in self.origins if one[0] in gone)], frozenset())
+            dropped = {database for database, table in means.tables if table == EVERY_TABLE}
+            found = dict.fromkeys([*means.tables, *(one for one in self.origins if one[0] in dropped)], frozenset())
         return found
 
     @staticmethod
