@@ -30,6 +30,10 @@ NOT_HERE = (
     "./dev audit",
     "./dev sbom",
     "./dev cdc --help",
+    "cdc init --airflow",
+    "python3 -m venv /opt/lakecdc",
+    "/opt/lakecdc/bin/pip ",
+    "CDC_SOURCES=/opt/airflow/sources /opt/lakecdc/bin/cdc ",
     "cdc spark ",
     "cdc doctor shop --spark",
     "cdc schema ",  # needs a table that waits: test_schema_changes.py
