@@ -218,7 +218,7 @@ class ControlEvents:
             return
         self._refuse_unread(statement, means)
         self._refuse_unparsed(statement, means.tables)
-        touched = [t for t in means.tables if self._tables.touches(*t)]
+        touched = [t for t in means.tables if self._tables.touches(*t) and not _is_no_text(statement, t)]
         followed = self._followed(touched)
         if means.tables:
             progress = self._progress
@@ -280,7 +280,8 @@ class ControlEvents:
         Raises:
             UnknownEvent: its names have characters that are not known, or it depends on an SQL mode that is not.
         """
-        what, unparsed = "", [t for t in tables if not statement.exact and any(_MAY_DIFFER.search(name) for name in t)]
+        what, uncertain = "", not statement.exact and not statement.has_halves
+        unparsed = [t for t in tables if uncertain and any(_MAY_DIFFER.search(name) for name in t)]
         if unparsed:
             what = "a statement names a table in characters that its session's character set does not have, or that are not read"
         elif len(statement.quotings) > 1:
@@ -329,6 +330,11 @@ class ControlEvents:
         if self._progress.flavor == "mariadb" and effect != "rollback":
             return bool(self._progress.state[packets.STANDALONE])
         return True
+
+
+def _is_no_text(statement: Statement, table: Name) -> bool:
+    """Whether MariaDB has the name of a table as bytes that are no text, so that no captured table has it: its rows are refused."""
+    return statement.has_halves and any(UNKNOWN in name for name in table)
 
 
 def _without_set_statement(statement: Statement) -> Statement:

@@ -43,7 +43,8 @@ class Quoting(NamedTuple):
     Args:
         ansi: text in double quotes is a name, in which a backslash is a character like others (ANSI_QUOTES); else it is a string.
         escapes: a backslash in a string is an escape (no NO_BACKSLASH_ESCAPES).
-        mariadb: the server is MariaDB; to others, a comment that only MariaDB executes is a comment.
+        mariadb: the server is MariaDB; to others, a comment that only MariaDB executes is a comment, and a character beyond U+FFFF in a
+            name is a question mark; MariaDB refuses it.
         spaces: characters beyond ASCII that are spaces: the no-break space in some character sets of one byte, in others a letter.
     """
 
@@ -92,6 +93,8 @@ _SPARK = re.compile(
     ),
     re.VERBOSE | re.DOTALL,
 )
+_IN_NO_NAME = re.compile("[\U00010000-\U0010ffff]")
+"""What MySQL makes a question mark in names: it keeps them in three bytes of UTF-8."""
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
@@ -138,13 +141,16 @@ def words(text: str, quoting: Quoting = DEFAULT_QUOTING) -> Iterator[Word]:
         if kind in ("space", "comment", "mark"):
             continue
         before, found = found, token[0]
+        is_name = kind in ("word", "name") or (kind == "quoted" and quoting.ansi)
+        if is_name and not quoting.mariadb and not found.isascii():
+            found = _IN_NO_NAME.sub("?", found)
         if before == "." and kind in ("word", "number"):
             yield Word(found, "name", "")
         elif kind == "word":
             yield Word(found, "word", found.upper())
         elif kind == "sign":
             yield Word(found, "sign", found)
-        elif kind == "name" or (kind == "quoted" and quoting.ansi):
+        elif is_name:
             yield Word(found[1:-1].replace(found[0] * 2, found[0]), "name", "")
         elif kind == "number":
             yield Word(found, "number", found.upper())

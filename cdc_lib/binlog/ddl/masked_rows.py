@@ -13,6 +13,7 @@ from cdc_lib.binlog.ddl.ddl import Meaning, Name
 from cdc_lib.binlog.ddl.history.renames import renames
 from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, parted, words
 from cdc_lib.binlog.ddl.statement import Statement
+from cdc_lib.binlog.ddl.statement_text import UNKNOWN as NO_TEXT
 from cdc_lib.binlog.framing.scan_progress import ErrorContext
 from cdc_lib.config.shadows import named_after
 from cdc_lib.errors import MaskLost
@@ -140,8 +141,12 @@ class MaskedRows:
         return ""
 
     def _of(self, table: Name) -> frozenset[Name]:
-        """Return whose rows a table has; a tool's table has those of the table that its name says."""
-        return self.origins.get(table, frozenset()) | self._tool(table)
+        """Return whose rows a table has; a tool's table has those of the table that its name says.
+
+        Tables of several names that are no text have one name here: each may have the rows of another.
+        """
+        no_text = frozenset({UNKNOWN} if NO_TEXT in table[1] else ())
+        return self.origins.get(table, frozenset()) | self._tool(table) | no_text
 
     @staticmethod
     def _tool(table: Name) -> frozenset[Name]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cdc_lib.binlog.ddl.statement_text import NO_BREAK_SPACES, text_of
+from cdc_lib.binlog.ddl.statement_text import NO_BREAK_SPACES, has_halves, text_of
 from cdc_lib.model.lexer import QUOTINGS, Quoting
 
 _FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4}
@@ -37,6 +37,7 @@ class Statement:
         mariadb: whether the server is MariaDB.
         spaces: characters beyond ASCII that are spaces in the text.
         with_rows: whether rows come in its transaction in MariaDB; so a CREATE TABLE is one with a SELECT.
+        has_halves: whether what is not known are halves of surrogate pairs in UTF-8: MariaDB takes them into names, which are no text then.
     """
 
     text: str
@@ -49,6 +50,7 @@ class Statement:
     mariadb: bool = True
     spaces: str = ""
     with_rows: bool = False
+    has_halves: bool = False
 
     @property
     def quotings(self) -> tuple[Quoting, ...]:
@@ -76,14 +78,25 @@ def statement_of(
     length = int.from_bytes(body[11:13], "little")
     status = _variables(body[13 : 13 + length])
     at = 13 + length
-    database = body[at : at + body[8]].decode("utf-8", "replace")
+    name = body[at : at + body[8]]
     numbers = status.get(_CHARSET, b"")
     client, server = (charsets.get(int.from_bytes(numbers[i : i + 2], "little"), "") for i in (0, 4))
     text, exact = text_of(raw, client, with_rows=with_rows)
     sql_mode = int.from_bytes(status.get(_SQL_MODE, b""), "little")
     own = charsets.get(int.from_bytes(status[_DATABASE], "little"), "") if _DATABASE in status else ""
     spaces = "\xa0" if client in NO_BREAK_SPACES else ""
-    return Statement(text, database, sql_mode, server, exact, own, mariadb=mariadb, spaces=spaces, with_rows=with_rows)
+    return Statement(
+        text,
+        name.decode("utf-8", "replace"),
+        sql_mode,
+        server,
+        exact,
+        own,
+        mariadb=mariadb,
+        spaces=spaces,
+        with_rows=with_rows,
+        has_halves=mariadb and has_halves(name + raw, client),
+    )
 
 
 def _variables(status: bytes) -> dict[int, bytes]:

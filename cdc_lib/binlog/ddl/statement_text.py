@@ -57,6 +57,17 @@ def text_of(raw: bytes, charset: str, *, with_rows: bool = False) -> tuple[str, 
     return _decoded(raw, charset)
 
 
+def has_halves(raw: bytes, charset: str) -> bool:
+    """Whether a statement is in UTF-8 but for halves of surrogate pairs."""
+    if charset not in _UTF8 or _utf8(raw)[1]:
+        return False
+    try:
+        raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _utf8(raw: bytes) -> tuple[str, bool]:
     try:
         return raw.decode("utf-8"), True

@@ -6,8 +6,9 @@ import pytest
 
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
-from tests.harness.capture import Capture
-from tests.harness.quarantine import cursor, rounds
+from tests.harness.capture import Capture, row_metadata
+from tests.harness.quarantine import cursor, manifest_of, rounds
+from tests.harness.stored_values import everything
 
 HALF = b"\xed\xa0\x80"
 """The first half of a pair, as UTF-8 would have it."""
@@ -15,21 +16,25 @@ HALF = b"\xed\xa0\x80"
 COM_QUERY = 3
 
 
-def run(server, database, *statements):
-    """Run statements of bytes, as a session in utf8mb3 sends them."""
+def run(server, database, *statements, charset="utf8mb3"):
+    """Run statements of bytes in one session."""
     with server.connect(database=database) as session, session.cursor() as sql:
-        sql.execute("SET NAMES utf8mb3")
+        sql.execute(f"SET NAMES {charset}")
         for statement in statements:
             session._execute_command(COM_QUERY, statement.replace(b"HALF", HALF))
             session._read_query_result()
         session.commit()
 
 
-def source(server, database, folder, start):
-    capture = Capture(server, database, folder, on_error="quarantine", start=start)
+def source(server, database, folder, start, **settings):
+    capture = Capture(server, database, folder, on_error="quarantine", start=start, **settings)
     capture.execute("CREATE TABLE good (id INT PRIMARY KEY)")
     rounds(capture, 2)
     return capture
+
+
+def last_window(capture):
+    return next(window for window, _ in cursor(capture).acked_windows)
 
 
 def goes_on(capture, statement):
@@ -87,3 +92,73 @@ def test_a_table_whose_name_is_no_text_stops_no_source_that_begins_after_it(
     rounds(capture)
     assert cursor(capture).position == capture.head()
     assert [one.table.pair[1] for one in cursor(capture).quarantined_tables] == ["\ufffd\ufffd\ufffd"]
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize("charset", ["utf8mb3", "utf8mb4", "binary"])
+def test_statements_on_a_table_whose_name_is_no_text_stop_no_source(
+    mariadb_server, mariadb_database, tmp_path, metadata, charset
+):
+    """Tables with other names are followed beside it; with rows it is quarantined."""
+    with row_metadata(mariadb_server, metadata):
+        capture = source(mariadb_server, mariadb_database, tmp_path, "snapshot")
+        capture.execute("CREATE TABLE gone (id INT PRIMARY KEY)")
+        run(
+            mariadb_server,
+            mariadb_database,
+            b"CREATE TABLE `HALF` (id INT PRIMARY KEY)",
+            b"ALTER TABLE `HALF` ADD v INT",
+            b"TRUNCATE TABLE `HALF`",
+            b"CREATE TABLE `other HALF` LIKE `HALF`",
+            b"DROP TABLE `HALF`, gone",
+            b"INSERT INTO `other HALF` VALUES (1, 2)",
+            charset=charset,
+        )
+        capture.execute("INSERT INTO good VALUES (1)")
+        rounds(capture)
+        assert cursor(capture).position == capture.head()
+        assert [one.table.table for one in cursor(capture).quarantined_tables] == ["other \ufffd\ufffd\ufffd"]
+        manifest = manifest_of(capture, last_window(capture))
+        assert [(one.kind, one.table.table) for one in manifest.statements] == [("create", "gone"), ("drop", "gone")]
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize("rename", [b"RENAME TABLE `HALF` TO t", b"ALTER TABLE `HALF` RENAME t"])
+def test_a_table_that_gets_a_name_is_read_again(mariadb_server, mariadb_database, tmp_path, metadata, rename):
+    """Its rows are another table's until then, and the definition of one of several whose names are the same here is not taken for it."""
+    with row_metadata(mariadb_server, metadata):
+        capture = source(mariadb_server, mariadb_database, tmp_path, "snapshot")
+        capture.execute("CREATE TABLE a (id INT PRIMARY KEY, x INT)")
+        capture.execute("CREATE TABLE b (y INT, id INT PRIMARY KEY)")
+        capture.execute("INSERT INTO a VALUES (1, 2)")
+        rounds(capture, 2)
+        run(mariadb_server, mariadb_database, b"RENAME TABLE a TO `HALF`", b"RENAME TABLE b TO `\xed\xa0\x81`", rename)
+        capture.execute("INSERT INTO t VALUES (3, 4)")
+        rounds(capture, 3)
+        assert cursor(capture).position == capture.head()
+        assert cursor(capture).quarantined_tables == ()
+        capture.execute("INSERT INTO t VALUES (5, 6)")
+        rounds(capture)
+        found = capture.tables(manifest_of(capture, last_window(capture)), "t")
+        assert [(row["id"], row["x"]) for one in found for row in one.to_pylist()] == [(5, 6)]
+
+
+def test_the_rows_of_a_table_whose_name_is_no_text_may_have_had_masks(mariadb_server, mariadb_database, tmp_path):
+    """Under its new name no rule of the file hides them, and another table may have had the same name here."""
+    masks = [{"tables": "*.users", "columns": ["mail"], "mask": "redact"}]
+    capture = source(mariadb_server, mariadb_database, tmp_path, "snapshot", masks=masks)
+    capture.execute("CREATE TABLE users (id INT PRIMARY KEY, mail VARCHAR(20))")
+    rounds(capture, 2)
+    run(
+        mariadb_server,
+        mariadb_database,
+        b"RENAME TABLE users TO `HALF`",
+        b"CREATE TABLE `\xed\xa0\x81` (id INT PRIMARY KEY)",
+        b"DROP TABLE `\xed\xa0\x81`",
+        b"RENAME TABLE `HALF` TO clear",
+        b"INSERT INTO clear VALUES (1, 'my secret')",
+    )
+    rounds(capture, 2)
+    assert cursor(capture).position == capture.head()
+    assert "clear" in {one.table.table for one in cursor(capture).quarantined_tables}
+    assert "secret" not in everything(capture.store)

@@ -113,6 +113,27 @@ def test_a_name_that_the_server_cuts_stops_the_window(mysql_server, mysql_databa
         capture.pipeline.drain(window)
 
 
+@pytest.mark.parametrize("name", ["`a\N{GRINNING FACE}b`", "a\N{GRINNING FACE}b"])
+@pytest.mark.parametrize(("charset", "codec"), [("utf8mb4", "utf-8"), ("gb18030", "gb18030")])
+def test_characters_that_names_of_the_server_do_not_have_are_question_marks(
+    mysql_server, mysql_database, tmp_path, name, charset, codec
+):
+    """MySQL makes them so: these statements are about a?b."""
+    capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
+    assert not capture.pipeline.plan(by="test")
+    statements = [
+        f"CREATE TABLE {name} (id INT PRIMARY KEY, \N{GRINNING FACE} INT)",
+        f"INSERT INTO {name} VALUES (1, 2)",
+        f"TRUNCATE TABLE {name}",
+        f"ALTER TABLE {name} RENAME COLUMN \N{GRINNING FACE} TO v",
+    ]
+    run(capture, *(statement.encode(codec) for statement in statements), charset=charset)
+    assert capture.execute("SELECT id, v FROM `a?b`") == []
+    manifest, found = drained(capture)
+    assert found == [("create", "a?b"), ("truncate", "a?b"), ("rename_columns", "a?b")]
+    assert manifest.statements[-1].names == (("?", "v"),)
+
+
 def test_a_database_that_is_not_captured_stops_nothing(any_server, database, tmp_path):
     """Whatever its tables are called."""
     capture = Capture(any_server, database, tmp_path, start="latest", tables={"include": ["elsewhere.*"]})
