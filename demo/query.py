@@ -17,7 +17,7 @@ def query(sql: str) -> None:
     if not (LAKE / "catalog.db").exists():
         raise DemoError(f"there is no lake in {shown(LAKE)}; ./dev demo makes it")
     catalog = open_lake(f"jdbc:sqlite:{LAKE}/catalog.db", os.environ.get("CDC_LAKE_WAREHOUSE", f"file://{LAKE}"))
-    with duckdb.connect() as db:
+    with catalog, duckdb.connect() as db:
         db.execute("SET TimeZone = 'UTC'")
         for _, name in catalog.list_tables(DATABASE):
             if name in sql:

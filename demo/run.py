@@ -144,8 +144,8 @@ class Demo:
 
     def _compare(self, source: server.DemoServer) -> list[TableComparison]:
         began = time.monotonic()
-        with self.console.status("comparing every row and column"):
-            catalog = open_lake(os.environ["CDC_LAKE_URI"], os.environ["CDC_LAKE_WAREHOUSE"])
+        lake = open_lake(os.environ["CDC_LAKE_URI"], os.environ["CDC_LAKE_WAREHOUSE"])
+        with self.console.status("comparing every row and column"), lake as catalog:
             found = compare_database(source.owner, DATABASE, catalog)
         self._say("compared", f"every row and column in {time.monotonic() - began:.0f} s")
         return found

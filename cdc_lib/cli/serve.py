@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -42,9 +43,10 @@ def serve(
     configs = [config_of(find(context, name)) for name in sources] if sources else _all(context)
     if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
         raise ConfigError("serving needs FastAPI and uvicorn", hint='pip install "lakecdc[serve]"')
-    app = lake_reader("serve.app").make_app({one.source: _catalog(one) for one in configs}, token)
-    say(f"serving {', '.join(one.source for one in configs)} at http://{host}:{port}; Ctrl-C ends it")
-    lake_reader("serve.server").run(app, host, port)
+    with ExitStack() as opened:
+        app = lake_reader("serve.app").make_app({one.source: _catalog(one, opened) for one in configs}, token)
+        say(f"serving {', '.join(one.source for one in configs)} at http://{host}:{port}; Ctrl-C ends it")
+        lake_reader("serve.server").run(app, host, port)
 
 
 def _all(context: typer.Context) -> list[SourceConfig]:
@@ -54,8 +56,8 @@ def _all(context: typer.Context) -> list[SourceConfig]:
     return found
 
 
-def _catalog(config: SourceConfig) -> object:
+def _catalog(config: SourceConfig, opened: ExitStack) -> object:
     lake = lake_reader("lake.catalog")
     with lake.translate_errors(config.source):
-        catalog = lake.open_catalog(config)
+        catalog = opened.enter_context(lake.open_catalog(config))
     return lake_reader("serve.catalog").CutCatalog(config, open_store(config.store), catalog)

@@ -40,21 +40,22 @@ def check_dropped_tables(config: SourceConfig, store: ObjectStore) -> Iterator[F
         catalog = open_catalog(config)
     except ConfigError:
         return  # it is not read without Spark
-    for table in chosen:
-        try:
-            lost = _lost(table, load_table(config, catalog, table), FILES // len(chosen))
-        except StoreUnavailable:
-            raise
-        except ConfigError:
-            continue  # the table is given up
-        except StoreError as error:
-            lost = [error.message]
-        if lost:
-            yield Finding(
-                "error",
-                f"{table}: its lake table has lost files: {lost[0]}; the source dropped the table, so that no snapshot can make it again",
-                f"Restore the files, or give the table up: cdc lake drop {config.source} {table.in_shell}",
-            )
+    with catalog:
+        for table in chosen:
+            try:
+                lost = _lost(table, load_table(config, catalog, table), FILES // len(chosen))
+            except StoreUnavailable:
+                raise
+            except ConfigError:
+                continue  # the table is given up
+            except StoreError as error:
+                lost = [error.message]
+            if lost:
+                yield Finding(
+                    "error",
+                    f"{table}: its lake table has lost files: {lost[0]}; the source dropped the table, so that no snapshot can make it again",
+                    f"Restore the files, or give the table up: cdc lake drop {config.source} {table.in_shell}",
+                )
 
 
 def _lost(table: TableName, lake_table: Table, most: int) -> Sequence[str]:

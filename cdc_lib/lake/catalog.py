@@ -43,8 +43,7 @@ def preview(config: SourceConfig, table: str, limit: int) -> pa.Table:
     Raises:
         ConfigError: there is no such lake or no such table, or the catalog's type cannot be read without Spark.
     """
-    opened = open_table(config, table)
-    with translate_errors(table):
+    with open_table(config, table) as opened, translate_errors(table):
         return opened.scan(limit=limit).to_arrow()
 
 
@@ -67,8 +66,9 @@ def _shown(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def open_table(config: SourceConfig, table: str) -> Table:
-    """Open the lake table of ``database.table``.
+@contextmanager
+def open_table(config: SourceConfig, table: str) -> Iterator[Table]:
+    """Open the lake table of ``database.table``, and close its catalog in the end.
 
     Raises:
         ConfigError: as in :func:`preview`.
@@ -76,7 +76,8 @@ def open_table(config: SourceConfig, table: str) -> Table:
     TableName.parse(table)  # a wrong name is reported before a lake that is not there
     with translate_errors(table):
         catalog = open_catalog(config)
-    return load_table(config, catalog, table)
+    with catalog:
+        yield load_table(config, catalog, table)
 
 
 def load_table(config: SourceConfig, catalog: Catalog, table: str) -> Table:
@@ -108,8 +109,8 @@ def drop_table(config: SourceConfig, name: LakeName) -> None:
         ConfigError: the catalog has no such table, or its type cannot be used without Spark.
     """
     try:
-        with translate_errors(str(name)):
-            open_catalog(config).drop_table((*name.namespace, name.name))
+        with translate_errors(str(name)), open_catalog(config) as catalog:
+            catalog.drop_table((*name.namespace, name.name))
     except NoSuchTableError as error:
         hint = "cdc lake tables lists those that there are."
         raise ConfigError(f"the lake has no table {name}", hint=hint, source=config.source) from error
@@ -143,7 +144,7 @@ def _kind(error: BaseException) -> str:
 
 
 def open_catalog(config: SourceConfig, keys: StoreKeys | None = None) -> Catalog:
-    """Open the catalog of a source's lake for reading.
+    """Open the catalog of a source's lake for reading; close it, or use it in a ``with`` statement.
 
     Args:
         config: the source.

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 
@@ -63,37 +64,38 @@ def described(config: SourceConfig, tables: Iterable[str]) -> list[TableDescript
         ConfigError: there is no lake yet, or its type cannot be read without Spark.
         StoreError: the catalog or a table cannot be read.
     """
-    catalog = None
-    descriptions = []
-    for lake in lake_merges(config, tables):
-        try:
-            with translate_errors(str(lake.name)):
-                catalog = catalog or open_catalog(config)
-                table = catalog.load_table((*lake.name.namespace, lake.name.name))
-        except NoSuchTableError:
-            descriptions.append(TableDescription(str(lake.name), lake.tables, "missing", (), None))
-            continue
-        mode = table.properties.get(MODE_PROPERTY, "unknown")
-        summary = _summary(table)
-        need = need_of(
-            summary,
-            [datetime.fromtimestamp(one.timestamp_ms / 1000, UTC) for one in table.snapshots()],
-            config.maintenance,
-            datetime.now(UTC),
-            other_layout=_has_other_layout(config, lake, table),
-        )
-        descriptions.append(
-            TableDescription(
-                str(lake.name),
-                lake.tables,
-                mode,
-                _key(table),
-                _rows(table),
-                files=int(summary.get("total-data-files", 0)),
-                waits_for=waits_for(need, config.maintenance),
-            )
-        )
-    return descriptions
+    merges = lake_merges(config, tables)
+    if not merges:
+        return []
+    with translate_errors(config.source):
+        catalog = open_catalog(config)
+    with catalog:
+        return [_described(config, lake, catalog) for lake in merges]
+
+
+def _described(config: SourceConfig, lake: LakeMerge, catalog: Catalog) -> TableDescription:
+    try:
+        with translate_errors(str(lake.name)):
+            table = catalog.load_table((*lake.name.namespace, lake.name.name))
+    except NoSuchTableError:
+        return TableDescription(str(lake.name), lake.tables, "missing", (), None)
+    summary = _summary(table)
+    need = need_of(
+        summary,
+        [datetime.fromtimestamp(one.timestamp_ms / 1000, UTC) for one in table.snapshots()],
+        config.maintenance,
+        datetime.now(UTC),
+        other_layout=_has_other_layout(config, lake, table),
+    )
+    return TableDescription(
+        str(lake.name),
+        lake.tables,
+        table.properties.get(MODE_PROPERTY, "unknown"),
+        _key(table),
+        _rows(table),
+        files=int(summary.get("total-data-files", 0)),
+        waits_for=waits_for(need, config.maintenance),
+    )
 
 
 def columns_of(config: SourceConfig, table: str) -> list[IcebergColumn]:
@@ -103,12 +105,9 @@ def columns_of(config: SourceConfig, table: str) -> list[IcebergColumn]:
         ConfigError: there is no such lake or no such table, or the catalog's type cannot be read without Spark.
         StoreError: the catalog or the table cannot be read.
     """
-    opened = open_table(config, table)
-    key = _key(opened)
-    return [
-        IcebergColumn(one.name, str(one.field_type), not one.required, one.name in key)
-        for one in opened.schema().fields
-    ]
+    with open_table(config, table) as opened:
+        key, fields = _key(opened), opened.schema().fields
+    return [IcebergColumn(one.name, str(one.field_type), not one.required, one.name in key) for one in fields]
 
 
 def _key(table: Table) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ class TableComparison:
 
 
 def open_lake(uri: str, warehouse: str, name: str = "lake") -> Catalog:
-    """Open a local JDBC catalog.
+    """Open a local JDBC catalog; close it, or use it in a ``with`` statement.
 
     Args:
         uri: ``jdbc:sqlite:<path>?...``, as for Spark.

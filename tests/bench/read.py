@@ -127,11 +127,12 @@ def large(folder: Path, rows: int, merges: int, changes: int, results: Results) 
                 state = State(name, lambda: reading.table(TABLE), rows, keys)
                 results.figures += state.figures()
                 yield
-                peers: list[LakeReader] = [PyIceberg(open_table(config, TABLE)), SparkSql(spark, lake.name(TABLE))]
+                table = stack.enter_context(open_table(config, TABLE))
+                peers: list[LakeReader] = [PyIceberg(table), SparkSql(spark, lake.name(TABLE))]
                 if source is not None:
                     peers.append(Source(source, rows))
                 try:
-                    peers.append(stack.enter_context(duckdb_on(open_table(config, TABLE).metadata_location)))
+                    peers.append(stack.enter_context(duckdb_on(table.metadata_location)))
                 except ExtensionMissing as error:
                     results.missing.append(NotMeasured(name, "DuckDB's Iceberg extension", str(error)))
                 for peer in peers:

@@ -107,19 +107,17 @@ class _MergedTables:
             return []
         config = self.config.at(*address_of(self.config, self.merge.drain))
         with translate_errors(config.source):
-            lake_rows = LakeRows(open_catalog(config, keys), config.source)
-        try:
-            with reading(config.server, self.credentials, PATIENCE_SECONDS) as connection:
-                facts = facts_of_cursor(connection, config.server, self.merge.drain)
-                one = _Tables(self.config, self.credentials, self.store, self.merge, lake_rows, connection, facts)
-                return [
-                    one.compared(lake, routed, chosen[routed.table, str(lake.name)])
-                    for lake in lake_merges(self.config, [cut.table for cut in self.merge.cut.tables])
-                    for routed in lake.routed_tables
-                    if (routed.table, str(lake.name)) in chosen
-                ]
-        finally:
-            lake_rows.catalog.close()
+            catalog = open_catalog(config, keys)
+        with catalog, reading(config.server, self.credentials, PATIENCE_SECONDS) as connection:
+            lake_rows = LakeRows(catalog, config.source)
+            facts = facts_of_cursor(connection, config.server, self.merge.drain)
+            one = _Tables(self.config, self.credentials, self.store, self.merge, lake_rows, connection, facts)
+            return [
+                one.compared(lake, routed, chosen[routed.table, str(lake.name)])
+                for lake in lake_merges(self.config, [cut.table for cut in self.merge.cut.tables])
+                for routed in lake.routed_tables
+                if (routed.table, str(lake.name)) in chosen
+            ]
 
     def _has_rows(self, one: TableCut, changed: Collection[TableName]) -> bool:
         """Whether a table is among those that the merge changed, or an earlier merge left rows of it open."""

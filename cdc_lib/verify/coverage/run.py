@@ -91,14 +91,11 @@ class CoverageRun:
         lake = required_cursor(self.cursors, self.config.source, LAKE)
         config = self.config.at(*address_of(self.config, drain))
         with translate_errors(config.source):
-            lake_rows = LakeRows(open_catalog(config, self.keys), config.source)
-        try:
-            with reading(config.server, self.credentials, PATIENCE_SECONDS) as connection:
-                facts = facts_of_cursor(connection, config.server, drain)
-                one = _Session(self, connection, facts, lake_rows, cut, drain, lake)
-                return [one.covered(*table, began=began, cadence=cadence) for table in due]
-        finally:
-            lake_rows.catalog.close()
+            catalog = open_catalog(config, self.keys)
+        with catalog, reading(config.server, self.credentials, PATIENCE_SECONDS) as connection:
+            facts = facts_of_cursor(connection, config.server, drain)
+            one = _Session(self, connection, facts, LakeRows(catalog, config.source), cut, drain, lake)
+            return [one.covered(*table, began=began, cadence=cadence) for table in due]
 
     def _due(
         self, cut: Cut, patterns: Sequence[str], began: datetime, cadence: Cadence

@@ -18,9 +18,9 @@ class Commented(Compared):
     def of(self, table):
         """Return the comment of a lake table, and those of its columns."""
         lake = self.lake
-        found = open_table(lake.config, f"{self.database}.{table}")
-        docs = {field.name: field.doc for field in found.schema().fields if field.doc}
-        return found.properties.get("comment", ""), docs
+        with open_table(lake.config, f"{self.database}.{table}") as found:
+            docs = {field.name: field.doc for field in found.schema().fields if field.doc}
+            return found.properties.get("comment", ""), docs
 
     def carried(self):
         """Return how many commits changed comments."""

@@ -103,8 +103,9 @@ def test_a_full_merge_of_refused_changes_alone_keeps_no_later_change_of_another_
 
 
 def comments_of(shop):
-    found = open_table(shop.lake.config, f"{shop.database}.orders")
-    return found.properties.get("comment", ""), {field.name: field.doc for field in found.schema().fields if field.doc}
+    with open_table(shop.lake.config, f"{shop.database}.orders") as found:
+        docs = {field.name: field.doc for field in found.schema().fields if field.doc}
+        return found.properties.get("comment", ""), docs
 
 
 def warnings(shop):

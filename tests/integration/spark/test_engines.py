@@ -6,7 +6,7 @@ What an engine reads wrongly is asserted as it is. A version that behaves otherw
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -39,12 +39,13 @@ def by_spark(lake, tables):
 
 
 def by_pyiceberg(lake, tables):
-    loaded = {name: open_table(lake.config, schema.name) for name, schema in tables.items()}
-    scans = {
-        (name, where): loaded[name].scan(**({"row_filter": CONDITIONS[where]} if where in CONDITIONS else {}))
-        for name, where in asked(tables)
-    }
-    return {key: exact(scan.to_arrow().to_pylist()) for key, scan in scans.items()}
+    with ExitStack() as stack:
+        loaded = {name: stack.enter_context(open_table(lake.config, one.name)) for name, one in tables.items()}
+        scans = {
+            (name, where): loaded[name].scan(**({"row_filter": CONDITIONS[where]} if where in CONDITIONS else {}))
+            for name, where in asked(tables)
+        }
+        return {key: exact(scan.to_arrow().to_pylist()) for key, scan in scans.items()}
 
 
 def by_duckdb(version, lake, tables):

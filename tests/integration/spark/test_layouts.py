@@ -122,7 +122,8 @@ def test_the_same_changes_give_the_same_rows_on_each_layout(lake, orders, name):
 def test_pyiceberg_reads_format_2(lake, orders, name):
     lay_out(lake, **LAYOUTS[name])
     expected = merge_history(lake, orders)
-    found = open_table(lake.config, orders.name).scan(selected_fields=tuple(COLUMNS)).to_arrow().to_pylist()
+    with open_table(lake.config, orders.name) as table:
+        found = table.scan(selected_fields=tuple(COLUMNS)).to_arrow().to_pylist()
     assert sorted((tuple(row.values()) for row in found), key=lambda row: row[0]) == expected
 
 

@@ -49,14 +49,14 @@ def by_spark(lake, table, conditions):
 
 
 def by_pyiceberg(lake, table, conditions):
-    loaded = open_table(lake.config, table.schema(lake.database).name)
-    for one in conditions:
-        try:
-            found = loaded.scan(row_filter=predicate(one), selected_fields=("id",)).to_arrow()
-        except OverflowError as error:
-            yield str(error)
-        else:
-            yield set(found["id"].to_pylist())
+    with open_table(lake.config, table.schema(lake.database).name) as loaded:
+        for one in conditions:
+            try:
+                found = loaded.scan(row_filter=predicate(one), selected_fields=("id",)).to_arrow()
+            except OverflowError as error:
+                yield str(error)
+            else:
+                yield set(found["id"].to_pylist())
 
 
 def predicate(one):

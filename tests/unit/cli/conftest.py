@@ -9,6 +9,7 @@ from cdc_lib.cli.main import app
 from cdc_lib.config import load_source
 from tests.harness.servers.process import free_port
 from tests.harness.small_lake import SmallLake, row
+from tests.harness.sqlite_connections import every_connection_closed
 
 PASSWORD = "hunter2"
 
@@ -47,10 +48,14 @@ def orders(lake):
 
 @pytest.fixture
 def cdc(sources):
-    """Call ``cdc`` with arguments; the result has exit_code, stdout and stderr, none of which shows the password."""
+    """Call ``cdc`` with arguments; the result has exit_code, stdout and stderr, none of which shows the password.
+
+    No command leaves a connection to the lake's catalog open.
+    """
 
     def _cdc(*arguments):
-        result = CliRunner().invoke(app, ["--sources", str(sources), *map(str, arguments)])
+        with every_connection_closed():
+            result = CliRunner().invoke(app, ["--sources", str(sources), *map(str, arguments)])
         assert PASSWORD not in result.output
         return result
 
