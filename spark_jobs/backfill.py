@@ -232,8 +232,7 @@ def _lakes(config: SourceConfig, tables: Sequence[str], request: BackfillRequest
 
 def _markers(spark: SparkSession, config: SourceConfig, lake: LakeMerge) -> list[Marker]:
     """Return the markers of a lake table; none if it is missing."""
-    is_routed = {routed.table: routed.target.routed for routed in lake.routed_tables}
-    state = LAKE_FORMAT.table(table_session(spark, config), lake.name, config.source, is_routed).load()
+    state = LAKE_FORMAT.table(table_session(spark, config), lake.name, config.source, lake.is_routed).load()
     return list(state.markers.values()) if state is not None else []
 
 

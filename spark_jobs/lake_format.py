@@ -33,6 +33,10 @@ and the current time (UTC). Raises MergeConflict if a merge committed first, and
 class LakeTarget(MergeTarget[DataFrame], Protocol):
     """A lake table that is merged in Spark."""
 
+    def try_commit(self) -> None:
+        """Commit nothing but that this was tried: an error says why the table cannot be committed to."""
+        ...
+
     def tidy(self, settings: MaintenanceConfig, named_by_cuts: Callable[[], Collection[int]], now: datetime) -> Tidied:
         """Do the maintenance that is due after a merge, usually nothing.
 

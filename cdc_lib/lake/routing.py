@@ -56,6 +56,11 @@ class LakeMerge:
         return tuple(routed.table for routed in self.routed_tables)
 
     @property
+    def is_routed(self) -> dict[TableName, bool]:
+        """The source tables, and whether a route sends each here."""
+        return {routed.table: routed.target.routed for routed in self.routed_tables}
+
+    @property
     def mode(self) -> Mode | None:
         """How it keeps rows; None if the source file does not set it. Raises ConfigError if it sets two modes."""
         return one_mode(str(self.name), ((routed.table, routed.target.mode) for routed in self.routed_tables))

@@ -5,6 +5,7 @@
 - A storage or catalog that refuses the job, and a machine that is full or out of memory, usually meet every table: quarantining
   tables for it would cost new snapshots and help nobody. It is a table's own once two merges in a row met it with this table, and
   the second one merged at least as many tables as met it: the folder that is denied, the table that needs more than the machine has.
+  Where no later merge can take more tables, because an epoch ends, others that take a commit without rows count for a refusal.
 - An error outside the tables (a plan, a cursor, a driver that ends) never gets here: it ends the job.
 """
 
@@ -52,7 +53,7 @@ def faults_of_one_table(
 
     Args:
         failed: all tables of a merge that failed.
-        merged: how many did not.
+        merged: how many lake tables took a commit.
         before: those that stopped in the merge before.
     """
     shared = {one.lake_table for one in failed if isinstance(one.error, _SHARED)}
@@ -66,6 +67,21 @@ def faults_of_one_table(
     kinds = {_kind_of(one) for one in permanent}
     common = not merged and len(permanent) > 1 and len(permanent) == len(failed) and len(kinds) == 1
     return [one for one in permanent if not (common and type(one.error) in _UNSPECIFIC)]
+
+
+def to_compare(failed: Sequence[FailedTable], before: Collection[StoppedTable]) -> int:
+    """Return how many lake tables must take a commit to show that a refusal is a table's own; 0 where that would show nothing.
+
+    A commit without rows needs no memory and no disk.
+
+    Args:
+        failed: all tables of a merge that failed.
+        before: those that stopped in the merge before.
+    """
+    shared = [one for one in failed if isinstance(one.error, _SHARED)]
+    stopped = {(one.lake_table, one.code) for one in before}
+    is_refused = all(isinstance(one.error, LakeRefused) for one in shared)
+    return len(shared) if is_refused and any((one.lake_table, one.error.code) in stopped for one in shared) else 0
 
 
 def _kind_of(failed: FailedTable) -> tuple[str, tuple[str, ...]]:

@@ -85,6 +85,9 @@ COMPUTED_PROPERTY = "cdc.computed"
 DROPPED_PROPERTY = "cdc.dropped-fields"
 """Table property: ids of the columns that merges dropped as the source did, as a JSON list."""
 
+TRIED_PROPERTY = "cdc.tried-at"
+"""Table property: when a merge last tried whether the table takes a commit, to compare it with one that is refused."""
+
 TABLE_PROPERTY = "cdc.table"
 """Table property: ``database.table`` at the source."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +29,7 @@ from cdc_lib.model.lake_table import (
     MODE_PROPERTY,
     SOURCE_PROPERTY,
     TABLE_PROPERTY,
+    TRIED_PROPERTY,
     LakeColumn,
     LakeName,
     LakeTable,
@@ -242,6 +244,12 @@ class DefinedTable:
             if change is not None:
                 change_comments(self._to_change(), state, change, self._table)
         return change is not None
+
+    def try_commit(self) -> None:
+        """Commit a property that nothing reads."""
+        with translate_errors("write the lake table", self._table):
+            now = datetime.now(UTC).isoformat()
+            self._to_change().updateProperties().set(TRIED_PROPERTY, now).commit()
 
     def compute(self, computed: Mapping[str, str], types: Mapping[str, str]) -> LakeTable:
         """Add and widen computed columns, and record their expressions last; every step may be repeated."""

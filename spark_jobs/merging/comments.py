@@ -47,8 +47,7 @@ class _Comments:
 
     def carry(self, session: SparkSession, lake: LakeMerge) -> bool:
         """Change the comments of one lake table, if it exists and has others."""
-        is_routed = {routed.table: routed.target.routed for routed in lake.routed_tables}
-        target = LAKE_FORMAT.table(session, lake.name, self.config.source, is_routed)
+        target = LAKE_FORMAT.table(session, lake.name, self.config.source, lake.is_routed)
         state = target.load()
         shared = len(lake.tables) > 1 or bool(others_of(lake, state, lake.tables[0]))
         changed = target.comment([one for one in self.found if one.table in lake.tables], shared=shared)

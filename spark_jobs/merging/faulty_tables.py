@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from pyspark.sql import SparkSession
+
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, CursorMoved, ForeignChange, MergeConflict, TableRedefined, ValuesNotLogged
+from cdc_lib.lake.routing import LakeMerge, lake_merges
 from cdc_lib.merge.answers import answers_for, policy_of
 from cdc_lib.merge.planner import plan_of
-from cdc_lib.merge.table_faults import FailedTable, faults_of_one_table
+from cdc_lib.merge.table_faults import FailedTable, faults_of_one_table, to_compare
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.failed_table import Stopped, StoppedTable, statement_of
 from cdc_lib.model.held_table import StoppedAt
-from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.model.merge_plan import Cut, MergePlan
 from cdc_lib.model.quarantine import Fault
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
@@ -24,6 +27,7 @@ from cdc_lib.quarantine.tables import Quarantine, hint_of
 from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
 from cdc_lib.store.failed_tables import keep_stopped, last_stopped
 from cdc_lib.store.foreign import note_commits
+from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.foreign_changes import ForeignChangeDetector
 from spark_jobs.merging.reselect import Say
 
@@ -78,11 +82,42 @@ class FaultyTables:
             self.say(f"{', '.join(one.tables)}: {one.error.message}. {one.error.hint}")
             self.failed.append(one)
 
+    def others_that_take_commits(self, spark: SparkSession, lakes: Collection[LakeMerge], before: Cut | None) -> int:
+        """Return how many lake tables that the merge does not change take a commit, if that shows whose fault a refusal is.
+
+        Else a later merge shows it, which takes the windows that came since; but none takes those of the next epoch as well.
+
+        Args:
+            spark: a session.
+            lakes: those of the merge.
+            before: the last cut.
+        """
+        most, drain = (
+            to_compare(self.failed, self.before),
+            ObjectCursorStore(self.store).load(self.config.source, DRAIN),
+        )
+        ends = (
+            drain is not None
+            and self.plan.epoch < drain.epoch
+            and self.plan.stop == drain.end_of_epoch(self.plan.epoch)
+        )
+        if not most or not ends or before is None:
+            return 0
+        others = lake_merges(self.config, (cut.table for cut in before.tables if cut.dropped is None))
+        names, taken = {lake.name for lake in lakes}, 0
+        for lake in [lake for lake in others if lake.name not in names][: 2 * most]:
+            try:
+                LAKE_FORMAT.table(spark, lake.name, self.config.source, lake.is_routed).try_commit()
+                taken += 1
+            except CdcError as error:
+                self.say(f"{lake.name}: takes no commit: {error.message}")
+        return taken
+
     def without(self, merged: int, error: CdcError) -> None:
         """Leave out the tables that failed alone, so that the others are not late.
 
         Args:
-            merged: how many tables did not fail.
+            merged: how many lake tables took a commit.
             error: that of the merge.
 
         Raises:

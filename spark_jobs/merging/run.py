@@ -169,7 +169,7 @@ def merge(
     try:
         merged = merge_all(spark, job, lakes, say, faulty.failed, changed)
     except CdcError as error:
-        faulty.without(len(lakes) - len(faulty.failed), error)
+        faulty.without(len(lakes) - len(faulty.failed) + faulty.others_that_take_commits(spark, lakes, before), error)
         raise
     finally:
         report_foreign_commits(store, watch, say)

@@ -252,8 +252,7 @@ class TableMerge:
         return read.high if read is not None and read.high > Point.at(self.plan.epoch, self.plan.stop) else None
 
     def _target(self, session: SparkSession, lake: LakeMerge) -> LakeTarget:
-        is_routed = {routed.table: routed.target.routed for routed in lake.routed_tables}
-        return LAKE_FORMAT.table(session, lake.name, self.config.source, is_routed)
+        return LAKE_FORMAT.table(session, lake.name, self.config.source, lake.is_routed)
 
     def _attempt(self, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
         target = self._target(session, lake)

@@ -102,6 +102,39 @@ def test_a_full_merge_of_refused_changes_alone_keeps_no_later_change_of_another_
     brought(shop)
 
 
+def begin_an_epoch(shop):
+    """Let the drain continue where it is, as after a failover: no merge takes windows of both epochs."""
+    shop.drain()
+    place = shop.cursor("drain")["position"]
+    shop.cdc(f"cdc cursor rewind shop --position {place['file']}:{place['offset']} --why test")
+
+
+def test_a_refused_table_that_changed_alone_before_an_epoch_ended_keeps_no_later_epoch_waiting(shop):
+    """No later window can join its merge; the second try compares it with tables that did not change, whose rows stay as they are."""
+    when = f"NEW.table_namespace = '{shop.database}' AND NEW.table_name = 'orders'"
+    with denied(shop, "UPDATE ON iceberg_tables", when):
+        shop.execute("UPDATE orders SET v = 'alone' WHERE id = 1")
+        begin_an_epoch(shop)
+        shop.execute("UPDATE `lines` SET v = 'beside' WHERE id = 1")
+        assert "no permission" in shop.cdc("cdc run shop", 2)
+        assert "orders: quarantined: could not" in shop.cdc("cdc run shop")
+        shop.runs(1)
+        assert lake_reaches_the_drain(shop)
+        assert shop.rows("lines") == shop.source_rows("lines")
+    brought(shop)
+
+
+def test_a_catalog_that_refuses_every_table_before_an_epoch_ended_quarantines_none(shop):
+    with denied(shop, "UPDATE ON iceberg_tables", "TRUE"):
+        shop.execute("UPDATE orders SET v = 'alone' WHERE id = 1")
+        begin_an_epoch(shop)
+        shop.execute("UPDATE `lines` SET v = 'beside' WHERE id = 1")
+        for _ in range(3):
+            assert "no permission" in shop.cdc("cdc run shop", 2)
+    shop.runs(2)
+    shop.assert_equal()
+
+
 def comments_of(shop):
     with open_table(shop.lake.config, f"{shop.database}.orders") as found:
         docs = {field.name: field.doc for field in found.schema().fields if field.doc}

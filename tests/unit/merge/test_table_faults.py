@@ -16,7 +16,7 @@ from cdc_lib.errors import (
     MergeError,
     StoreUnavailable,
 )
-from cdc_lib.merge.table_faults import FailedTable, faults_of_one_table
+from cdc_lib.merge.table_faults import FailedTable, faults_of_one_table, to_compare
 from cdc_lib.model.failed_table import StoppedTable
 from cdc_lib.model.table_name import TableName
 
@@ -50,6 +50,18 @@ def test_what_two_merges_met_with_one_table_while_others_were_merged_is_its_own(
     assert faults_of_one_table(failed(kind(""), kind("")), 2, before)[0].tables == one[0].tables
     assert faults_of_one_table(one, 1, [replace(each, code="merge_error") for each in before]) == []
     assert faults_of_one_table(one, 1, [replace(each, lake_table="lake.shop.other") for each in before]) == []
+
+
+def test_a_commit_without_rows_shows_whose_a_second_refusal_is_and_nothing_of_a_full_machine():
+    def compared(*errors):
+        met = failed(*errors)
+        before = [StoppedTable.by(each.error, each.tables, each.lake_table) for each in met[:1]]
+        return to_compare(met, before), to_compare(met, [])
+
+    assert compared(LakeRefused("")) == (1, 0)
+    assert compared(LakeRefused(""), LakeRefused(""), MergeError("")) == (2, 0)
+    assert compared(MachineExhausted("")) == (0, 0)
+    assert compared(LakeRefused(""), MachineExhausted("")) == (0, 0)
 
 
 def test_what_all_tables_meet_concerns_none_of_them():
