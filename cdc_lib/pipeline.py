@@ -26,6 +26,7 @@ from cdc_lib.lake.routing import refuse_collisions
 from cdc_lib.merge.answers import answer_question, find_question, undecided
 from cdc_lib.merge.held import held_too_long
 from cdc_lib.merge.planner import Merging, plan_of
+from cdc_lib.model.binlog_checkpoint import SeenEnd
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.figures import SourceFigures
 from cdc_lib.model.finding import Finding
@@ -195,7 +196,9 @@ class Pipeline:
         if not cursor.in_flight:
             limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
             windows = plan_windows(planned, facts.files, _binlog_end(facts), limits, releases(planned))
-            planned = starter.with_file_times(planned.with_windows(windows), {w.stop.file for w in windows})
+            seen = SeenEnd(Point.at(planned.epoch, _binlog_end(facts)), facts.clock) if windows else planned.seen
+            planned = replace(planned.with_windows(windows), seen=seen)
+            planned = starter.with_file_times(planned, {w.stop.file for w in windows})
         # Before the windows, which are read with these foreign keys.
         definitions.note(self.store, unfinished)
         if planned != cursor:

@@ -39,9 +39,10 @@ class ReselectConfig(Section):
     """When the merge takes the source's current row, by its primary key, instead of the row from the binlog.
 
     Args:
-        mode: ``auto``: rows that are incomplete in the binlog, and all changed rows if the merged windows lag; ``always``:
-            all changed rows; ``never``: none.
-        when_lag_exceeds: auto: the lag above which all changed rows are re-selected.
+        mode: ``auto``: rows that are incomplete in the binlog, and all changed rows if the merge lags; ``always``: all changed rows;
+            ``never``: none.
+        when_lag_exceeds: auto: the lag above which all changed rows are re-selected; a merge that reaches the end of the binlog that
+            its run saw has none.
         max_keys: maximum keys of a table that one merge looks up.
         connections: maximum connections to the source.
         tables: exceptions; the first one that covers a table wins.

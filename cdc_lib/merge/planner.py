@@ -82,6 +82,7 @@ class Merging:
             return lake
         planned = replace(lake, in_flight_snapshots=found.chunks, in_flight=found.windows, prepared=prepared)
         planned = replace(planned, held=found.held, catching_up=found.catching_up, quarantine=drain.quarantine)
+        planned = replace(planned, seen=drain.seen)
         return self.cursors.swap(lake, planned)
 
     def _not_to_be_held(self, drain: Cursor) -> frozenset[TableName]:
@@ -278,4 +279,5 @@ def plan_of(lake: Cursor) -> MergePlan:
         lake.held,
         lake.catching_up,
         lake.last_merge,
+        lake.seen,
     )

@@ -7,11 +7,24 @@ from datetime import datetime, timedelta
 
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.gtid import GtidSet
-from cdc_lib.model.position import Position
+from cdc_lib.model.position import Point, Position
 from cdc_lib.model.server_identity import ServerIdentity
 
 CLOCK_TOLERANCE = timedelta(hours=1)
 """By how much a server's clock may be set back between two commits whose order its times decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenEnd:
+    """The end of the binlog that a plan of windows saw: what a run could have read.
+
+    Args:
+        point: the end.
+        at: when it was read, by the server's clock (UTC).
+    """
+
+    point: Point
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Literal
 
 from cdc_lib.errors import CursorMoved
-from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
+from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint, SeenEnd
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.gtid import NO_GTIDS, GtidSet, WindowGtids
 from cdc_lib.model.held_table import HeldTable, StoppedAt, by_name
@@ -134,6 +134,8 @@ class Cursor:
         last_merge: lake only: id of the last merge that was acknowledged, whose cut a listing may not show yet.
         versions: drain only: keys of the last schema versions that plans and acknowledged windows stored, which a listing may not show
             yet.
+        seen: the end of the binlog that the last plan with windows saw; the lake's cursor has what the drain cursor had when its merge
+            in flight was planned. None if an earlier version planned them.
         text_keys: drain only: tables whose key had a date that no date type holds, sorted; dates of such a key are kept as text.
     """
 
@@ -165,6 +167,7 @@ class Cursor:
     text_keys: tuple[TableName, ...] = ()
     last_merge: str = ""
     versions: tuple[str, ...] = ()
+    seen: SeenEnd | None = None
 
     @property
     def began_at(self) -> datetime | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.binlog_checkpoint import SeenEnd
 from cdc_lib.model.comments import TableComments
 from cdc_lib.model.gtid import NO_GTIDS, WindowGtids
 from cdc_lib.model.held_table import HeldTable
@@ -37,6 +38,7 @@ class MergePlan:
         held: tables whose changes from a place on are not merged, because their snapshots are not complete.
         catching_up: tables of which all changes from a place up to ``start`` are merged too.
         last_merge: id of the merge before; empty if it is not known.
+        seen: the end of the binlog that the run saw; None if it is not known.
     """
 
     source: str
@@ -53,6 +55,7 @@ class MergePlan:
     held: tuple[HeldTable, ...] = ()
     catching_up: tuple[HeldTable, ...] = ()
     last_merge: str = ""
+    seen: SeenEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)

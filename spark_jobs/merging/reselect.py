@@ -1,4 +1,4 @@
-"""Re-selects rows of a merge from the source, if the binlog has them incomplete or lags far behind.
+"""Re-selects rows of a merge from the source, if the binlog has them incomplete or the merge leaves out much of it.
 
 The driver reads them over a few connections and writes them next to the batches: so Spark gets the same rows when it computes
 a stage again, and the log-in to the source stays in one process.
@@ -49,7 +49,7 @@ class SourceReselect:
         store: temporary storage of the rows.
         plan: the merge.
         origin: opens the source.
-        lag: of the merge's windows.
+        lag: of the merge; see :mod:`cdc_lib.reselect.policy`.
         say: receives a line for each re-selected table.
         evolve: adds the columns of a schema to the lake table.
         routed_tables: source tables, each with its newest schema.

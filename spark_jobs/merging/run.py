@@ -148,7 +148,7 @@ def merge(
     lakes, refused = _lakes_of(config, plan, tables_of(batches), before)
     known = last_cut_by(store, config.source, plan.epoch, plan.start, plan.last_merge)
     watch = ForeignChangeDetector(config.source, store, plan, batches, known.tables if known is not None else ())
-    lag = lag_of(batches, now())
+    lag = lag_of(plan, batches)
     named = lru_cache(partial(named_snapshots, store, config.source))
     answers = answers_for(config, store)
     job = TableMerge(

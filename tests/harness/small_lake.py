@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -56,7 +57,7 @@ def row(country: str, number: int, name: str, offset: int = 1) -> dict[str, Any]
 
 
 class SmallLake:
-    """The lake of a source.
+    """The lake of a source; its catalog is closed with the last reference to it.
 
     Args:
         config: the source; its catalog is a SQLite file that exists.
@@ -65,6 +66,7 @@ class SmallLake:
     def __init__(self, config: SourceConfig) -> None:
         self.config = config
         self.catalog: Catalog = open_catalog(config)
+        weakref.finalize(self, self.catalog.close)
         self.catalog.create_tables()  # type: ignore[attr-defined]
         self.catalog.create_namespace(config.source)
 

@@ -55,11 +55,7 @@ class Rounds:
         self.server.execute(f"CREATE DATABASE {self.database}")
         for table in range(self.tables):
             self.server.execute(f"CREATE TABLE t{table} (id INT PRIMARY KEY, v VARCHAR(30))", database=self.database)
-        # Merges that wait for others would re-select all rows from the source, which costs as much again.
-        by_the_log = {"when_lag_exceeds": None}
-        settings = source_settings(
-            self.server, [f"{self.database}.*"], self.folder, start="latest", reselect=by_the_log
-        )
+        settings = source_settings(self.server, [f"{self.database}.*"], self.folder, start="latest")
         for name, merge in (
             ("cold", {"driver_memory": "1g"}),
             ("warm", {"spark_server": {"url": self.spark.client.url}}),

@@ -1,4 +1,4 @@
-"""Rows that the merge re-selects: where the binlog has them incomplete, and where it lags far behind the source."""
+"""Rows that the merge re-selects: where the binlog has them incomplete, and where it leaves out much of what its run saw."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -50,6 +51,12 @@ def lake(spark_lake, capture):
 
 def reselecting(lake, **settings):
     lake.config = lake.config.model_copy(update={"reselect": ReselectConfig(**settings)})
+
+
+def in_small_plans(capture):
+    """Let each plan take one window, up to the end of a binlog file."""
+    drain = capture.config.drain.model_copy(update={"max_window_bytes": 1, "max_windows": 1})
+    capture.pipeline = replace(capture.pipeline, config=capture.config.model_copy(update={"drain": drain}))
 
 
 def table_of(capture):
@@ -193,11 +200,71 @@ def test_a_merge_that_dies_between_read_and_commit_leaves_nothing_and_is_done_ag
     assert lake.snapshots(table_of(capture)) == before
 
 
+def test_a_source_that_was_quiet_before_the_run_is_not_reselected(capture, lake):
+    """The run takes all that it saw, so the cut is of one transaction, however old the changes are and whatever came since."""
+    reselecting(lake, when_lag_exceeds="0s")
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT)")
+    capture.execute("INSERT INTO r VALUES (1, 1), (2, 1)")
+    time.sleep(1.1)  # commits have whole seconds in MariaDB's binlog
+    one_round(capture, lake, lambda: capture.execute("UPDATE r SET v = 9"))
+    assert lake.rows(table_of(capture), "id", "v") == [(1, 1), (2, 1)]
+    assert (looked_up(lake), lake.cuts[-1].tables[0].ahead_until) == ([], None)
+
+
+def test_a_busy_source_is_not_reselected_while_each_run_takes_what_it_saw(capture, lake):
+    """Also when the merge waits, and later windows are planned and drained meanwhile: each cut is of one transaction."""
+    reselecting(lake, when_lag_exceeds="0s")
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT)")
+    capture.execute("INSERT INTO r VALUES (1, 0)")
+    pipeline = capture.pipeline
+    one_round(capture, lake)
+    for number in range(1, 4):
+        capture.execute("UPDATE r SET v = %s", [number])
+        units = pipeline.plan(by="test")
+        capture.execute("UPDATE r SET v = -1")  # after the plan
+        for unit in units:
+            pipeline.drain(unit)
+        pipeline.ack_drain(by="test")
+        plan = pipeline.plan_merge(by="test")
+        for unit in pipeline.plan(by="test"):  # of the next run
+            pipeline.drain(unit)
+        lake.merge(plan)
+        assert lake.rows(table_of(capture), "v") == [(number,)]
+        pipeline.ack_lake(by="test")
+        one_round(capture, lake)
+    assert looked_up(lake) == []
+    assert [cut.tables[0].ahead_until for cut in lake.cuts if cut.tables] == [None] * len(lake.cuts)
+
+
+def test_a_backlog_is_reselected_until_a_run_takes_all_that_it_saw(capture, lake):
+    """Its cuts say up to where rows are ahead; the last one is of one transaction."""
+    reselecting(lake, when_lag_exceeds="0s")
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT)")
+    one_round(capture, lake)
+    capture.execute("INSERT INTO r VALUES (1, 0)")
+    for number in range(1, 3):
+        capture.execute("FLUSH BINARY LOGS")
+        capture.execute("UPDATE r SET v = %s", [number])
+    time.sleep(1.1)  # commits have whole seconds in MariaDB's binlog
+    in_small_plans(capture)
+    end = Point.at(1, capture.head())
+    ahead, rows = [], []
+    for _ in range(3):
+        one_round(capture, lake)
+        ahead.append(lake.cuts[-1].tables[0].ahead_until)
+        rows.append(lake.rows(table_of(capture), "v"))
+    assert rows == [[(2,)]] * 3
+    assert ahead == [end, end, None]
+    assert looked_up(lake) == [1, 1]
+
+
 def test_whole_rows_come_from_the_log_when_the_source_cannot_be_asked(capture, lake):
     """Unless the source file says always; rows that are not whole are tried again."""
     reselecting(lake, when_lag_exceeds="0s")
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT, w INT DEFAULT 3)")
     capture.execute("INSERT INTO r VALUES (1, 1, 1)")
+    capture.execute("FLUSH BINARY LOGS")
+    in_small_plans(capture)
     here = capture.pipeline.reselector()
     away = here.config.model_copy(update={"server": here.config.server.model_copy(update={"port": 1})})
     lake.origin = lambda: type(here)(away, here.credentials, here.store, here.identity, here.epoch)

@@ -9,7 +9,10 @@ import pytest
 
 from cdc_lib.config.reselect import ReselectConfig
 from cdc_lib.merge.plan import StoredBatch
+from cdc_lib.model.binlog_checkpoint import SeenEnd
 from cdc_lib.model.manifest import Manifest
+from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.model.position import Point
 from cdc_lib.model.window import Window
 from cdc_lib.reselect.policy import lag_of, reads_all
 from tests.harness.batches import IDENTITY, at
@@ -23,10 +26,23 @@ def batch(seconds, *, window=True):
     return StoredBatch("k", Manifest("shop", 1, IDENTITY, bounds, None, "", "", None, last, 0, 0, (), {}))
 
 
-def test_lag_is_that_of_the_newest_transaction():
+def plan(stop, seen=200, epoch=1):
+    end = None if seen is None else SeenEnd(Point.at(1, at(seen)), NOW)
+    return MergePlan("shop", epoch, "m", at(4), at(stop), (), seen=end)
+
+
+def test_lag_is_from_the_newest_transaction_to_the_look_at_a_binlog_that_went_on():
     """Windows without a transaction, and snapshots, are ignored."""
-    assert lag_of([batch(500), batch(90), batch(None), batch(1, window=False)], NOW) == timedelta(seconds=90)
-    assert lag_of([batch(None)], NOW) is None
+    batches = [batch(500), batch(90), batch(None), batch(1, window=False)]
+    assert lag_of(plan(199), batches) == timedelta(seconds=90)
+    assert lag_of(plan(199), [batch(None)]) is None
+
+
+@pytest.mark.parametrize("plan", [plan(200), plan(300), plan(4, epoch=2), plan(199, seen=None)])
+def test_a_merge_of_all_that_its_run_saw_has_no_lag(plan):
+    """However old its changes are; so does one that was planned before the end was noted."""
+    assert lag_of(plan, [batch(10**6)]) == timedelta()
+    assert lag_of(plan, [batch(None)]) is None
 
 
 @pytest.mark.parametrize(
