@@ -45,7 +45,7 @@ def probe(config: SourceConfig) -> list[Finding]:
     with application(hasty) as spark:
         first: dict[str, Check] = {"a task": partial(check_tasks, spark, hasty)}
         tasks = side_by_side(first, WAIT_FOR_TASK * 2)
-        if any(finding.level == "error" for finding in tasks):
+        if any(finding.is_bad for finding in tasks):
             return tasks
         checks: dict[str, Check] = {
             "the store from Spark": partial(check_store, spark, hasty),

@@ -26,12 +26,15 @@ from cdc_lib.model.finding import Finding
 
 _THREADS = 64
 
-_STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
+_STYLES = {"ok": "green", "warning": "yellow", "unknown": "yellow", "error": "red"}
+
+NOT_KNOWN = 3
+"""Exit status if nothing is wrong, as far as could be looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One finding about one source: level (``ok``, ``info``, ``warning`` or ``error``), what was found, and a hint."""
+    """One finding about one source: its level (see :class:`cdc_lib.model.finding.Finding`), what was found, and a hint."""
 
     source: str
     level: str
@@ -52,7 +55,8 @@ def doctor(
 ) -> None:
     """Check every source file, server, store, lake and Java; exits with 0 only when a run can work.
 
-    Sources that do not answer together take less than 5 seconds; those that were not checked in that time are named.
+    One source has 30 seconds; of many, those that do not answer share 5. What could not be looked at in that time has the level
+    unknown, and the exit status is 3 if nothing else is wrong.
     --spark runs a job on the source's Spark: its executors read a file of the store, write a table into the warehouse and read it
     again. The table is then dropped. A key, endpoint, certificate, right or jar that they lack is named.
 
@@ -66,7 +70,7 @@ def doctor(
         raise ConfigError("--spark checks one source at a time", hint="Name it: cdc doctor SOURCE --spark")
     folder = settings(context).sources
     sources = load_sources(folder) if source is None else [find(context, source)]
-    visit = Visit()
+    visit = Visit(len(sources))
     with ThreadPoolExecutor(_THREADS) as pool:  # most of them wait for their turn
         lines = [line for found in pool.map(partial(examined, visit=visit), sources) for line in found]
     if spark:
@@ -77,8 +81,8 @@ def doctor(
         show_lines(lines)
     else:
         say(f"there are no source files in {folder}")
-    code = max((line.code for line in lines), default=0)
-    if code:
+    codes = {line.code for line in lines}
+    if code := max(codes - {NOT_KNOWN}, default=0) or max(codes, default=0):
         raise typer.Exit(code)
 
 
@@ -114,21 +118,20 @@ def _line_of(loaded: Loaded, error: CdcError) -> Line:
 
 
 def _lines(loaded: Loaded, findings: Sequence[Finding]) -> list[Line]:
-    return [
-        Line(loaded.source, found.level, found.what, found.hint, 1 if found.level == "error" else 0)
-        for found in findings
-    ]
+    codes = {"error": 1, "unknown": NOT_KNOWN}
+    return [Line(loaded.source, one.level, one.what, one.hint, codes.get(one.level, 0)) for one in findings]
 
 
 def _not_reached(loaded: Loaded) -> Line:
     what = "the source was not checked: other sources did not answer, and took all of the time"
-    return Line(loaded.source, "error", what, f"cdc doctor {loaded.source} checks it alone.", 1)
+    return Line(loaded.source, "unknown", what, f"cdc doctor {loaded.source} checks it alone.", NOT_KNOWN)
 
 
 def show_lines(lines: Sequence[Line]) -> None:
     """Print findings as a table, and how many errors and warnings there are."""
     rows = ((line.source, Text(line.level, style=_STYLES.get(line.level, "")), line.what, line.hint) for line in lines)
     table(("source", "", "finding", "what to do"), rows)
-    errors = sum(line.level == "error" for line in lines)
-    warnings = sum(line.level == "warning" for line in lines)
-    say(f"{errors} errors, {warnings} warnings", style="red" if errors else "green")
+    errors, warnings, unknown = (sum(line.level == one for line in lines) for one in ("error", "warning", "unknown"))
+    found = f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
+    found += f", {unknown} not known" if unknown else ""
+    say(found, style="red" if errors else "yellow" if unknown else "green")

@@ -217,7 +217,7 @@ def _examine(config: SourceConfig, path: Path) -> list[Line]:
     if variable is None or variable not in os.environ:
         return []
     loaded = Loaded(config.source, path, config=config)
-    return list(examined(loaded, Visit()))
+    return list(examined(loaded, Visit(1)))
 
 
 def _next(config: SourceConfig, lines: list[Line]) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 
-from cdc_lib.config import Credentials, ServerConfig, SourceConfig, TablesConfig
+from cdc_lib.config import Credentials, ServerConfig, TablesConfig
 from cdc_lib.doctor.dropped_tables import check_dropped_tables
 from cdc_lib.doctor.hop_check import check_hop
 from cdc_lib.doctor.java_check import check_java
@@ -18,22 +17,26 @@ from cdc_lib.doctor.lake_check import check_lake
 from cdc_lib.doctor.server_check import check_grants, check_line, check_server, check_standby, check_start, check_tables
 from cdc_lib.doctor.spark_check import check_spark, check_spark_server
 from cdc_lib.doctor.store_check import check_store
+from cdc_lib.doctor.waiting_clock import waited
 from cdc_lib.errors import CdcError
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.finding import Finding
 from cdc_lib.pipeline import Pipeline
 
-PATIENCE = 4.0
-"""Time limit for all checks of a source, in seconds."""
+PATIENCE, PATIENCE_OF_ONE = 4.0, 30.0
+"""Time limit for all checks of a source among many, and of one alone, in seconds of :func:`cdc_lib.doctor.waiting_clock.waited`."""
 
-_CONNECT = timedelta(seconds=3)
+_LOOK = 0.1
+"""How often the clock is looked at, in seconds."""
+
+_AGAIN = "Look whether it answers at all; then call cdc doctor again."
 
 Check = Callable[[], Iterable[Finding]]
 
 
 def examine(
     pipeline: Pipeline,
-    patience: float = PATIENCE,
+    patience: float = PATIENCE_OF_ONE,
     java: Check = check_java,
     environ: Mapping[str, str] = os.environ,
 ) -> list[Finding]:
@@ -41,11 +44,12 @@ def examine(
 
     Args:
         pipeline: of the source.
-        patience: time limit for all checks, in seconds.
+        patience: time limit for all checks, in seconds of :func:`cdc_lib.doctor.waiting_clock.waited`.
         java: the check of Java, which many sources can share.
         environ: has the token of the Spark server.
     """
-    config, credentials = _hurried(pipeline.config), pipeline.credentials
+    server = _hurried(pipeline.config.server, patience)
+    config, credentials = pipeline.config.model_copy(update={"server": server}), pipeline.credentials
     hurried = Pipeline(config, credentials, pipeline.store, pipeline.cursors)
     checks: dict[str, Check] = {
         "the way to the server": lambda: check_hop(config.server, credentials),
@@ -66,7 +70,8 @@ def examine(
     for host, port in config.addresses[1:]:
         standby = config.at(host, port).server
         checks[f"the standby {host}:{port}"] = partial(check_standby, standby, credentials)
-    return _once(side_by_side(checks, patience))
+    again = f"cdc doctor {config.source} waits longer." if patience < PATIENCE_OF_ONE else _AGAIN
+    return _once(side_by_side(checks, patience, again))
 
 
 def shared(check: Check) -> Check:
@@ -91,28 +96,28 @@ def examine_server(server: ServerConfig, tables: TablesConfig, credentials: Cred
         tables: which of its tables shall be captured.
         credentials: log-in of the user who shall read it.
     """
-    hurried = server.model_copy(update={"connect_timeout": min(_CONNECT, server.connect_timeout)})
+    hurried = _hurried(server, PATIENCE_OF_ONE)
     checks: dict[str, Check] = {
         "the line to the server": lambda: check_line(hurried, credentials),
         "the server": lambda: check_server(hurried, tables, credentials),
         "the grants": lambda: check_grants(hurried, tables, credentials),
     }
-    return _once(side_by_side(checks, PATIENCE))
+    return _once(side_by_side(checks, PATIENCE_OF_ONE))
 
 
-def _hurried(config: SourceConfig) -> SourceConfig:
-    server = config.server
-    return config.model_copy(
-        update={"server": server.model_copy(update={"connect_timeout": min(_CONNECT, server.connect_timeout)})}
-    )
+def _hurried(server: ServerConfig, patience: float) -> ServerConfig:
+    """Return the server with a time limit for connections that leaves time to say which of them had no answer."""
+    limit = min(timedelta(seconds=0.75 * patience), server.connect_timeout)
+    return server.model_copy(update={"connect_timeout": limit})
 
 
-def side_by_side(checks: dict[str, Check], patience: float) -> list[Finding]:
+def side_by_side(checks: dict[str, Check], patience: float, again: str = _AGAIN) -> list[Finding]:
     """Run checks in parallel and return their findings in the order of the checks.
 
     Args:
         checks: the checks, by name.
-        patience: time limit in seconds; a check that takes longer becomes an error finding.
+        patience: time limit in seconds of :func:`cdc_lib.doctor.waiting_clock.waited`; what a check looks at that takes longer is unknown.
+        again: the hint for it.
     """
     found: dict[str, list[Finding]] = {}
 
@@ -130,21 +135,19 @@ def side_by_side(checks: dict[str, Check], patience: float) -> list[Finding]:
     threads = {name: threading.Thread(target=work, args=one, daemon=True) for name, one in _named(checks)}
     for thread in threads.values():
         thread.start()
-    end = time.monotonic() + patience
+    end = waited() + patience
     for thread in threads.values():
-        thread.join(max(0.0, end - time.monotonic()))
-    return [finding for name in checks for finding in found.get(name) or _silent(name, patience, name in found)]
+        while thread.is_alive() and (left := end - waited()) > 0:
+            thread.join(min(left, _LOOK))
+    return [finding for name in checks for finding in found.get(name) or _silent(name, patience, again, name in found)]
 
 
 def _named(checks: dict[str, Check]) -> Iterator[tuple[str, tuple[str, Check]]]:
     return ((name, (name, check)) for name, check in checks.items())
 
 
-def _silent(name: str, patience: float, ended: bool) -> Sequence[Finding]:
-    if ended:
-        return ()
-    what = f"{name} could not be looked at within {patience:.0f} s"
-    return (Finding("error", what, "Look whether it answers at all; then call cdc doctor again."),)
+def _silent(name: str, patience: float, again: str, ended: bool) -> Sequence[Finding]:
+    return () if ended else (Finding("unknown", f"{name} could not be looked at within {patience:.0f} s", again),)
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:

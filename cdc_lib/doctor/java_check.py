@@ -20,7 +20,7 @@ INSTALL = (
 )
 
 _VERSION = re.compile(r'version "(?P<first>\d+)(?:\.(?P<second>\d+))?')
-_PATIENCE = 4.0
+_PATIENCE = 30.0
 
 
 def check_java(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:

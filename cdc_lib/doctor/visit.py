@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from cdc_lib.config import SourceConfig
-from cdc_lib.doctor.examine import PATIENCE, Check, shared
+from cdc_lib.doctor.examine import PATIENCE, PATIENCE_OF_ONE, Check, shared
 from cdc_lib.doctor.java_check import check_java
+from cdc_lib.doctor.waiting_clock import waited
 
 ALTOGETHER = 4.5
-"""Time limit for the checks of all sources if one of them does not answer, in seconds."""
+"""Time limit for the checks of all sources if one of them does not answer, in seconds of :func:`cdc_lib.doctor.waiting_clock.waited`."""
 
 _SHORTEST = 1.0
 """A source is not checked in less time than this, in seconds."""
@@ -33,9 +33,11 @@ class Visit:
     answer is checked. The first source that does not answer fixes the deadline, and no source begins after it.
 
     Args:
+        sources: how many there are; one alone has more time.
         java: the check of Java, which runs once.
     """
 
+    sources: int
     java: Check = field(default_factory=lambda: shared(check_java))
     _running: list[_Turn] = field(default_factory=list)
     _silent_since: float | None = None
@@ -56,14 +58,14 @@ class Visit:
     def _begun(self, server: tuple[str, int]) -> _Turn | None:
         with self._changed:
             while True:
-                now = time.monotonic()
+                now = waited()
                 since = min((one.began for one in self._running), default=now)
                 since = since if self._silent_since is None else self._silent_since
-                left = since + ALTOGETHER - now
+                left = since + (ALTOGETHER if self.sources > 1 else PATIENCE_OF_ONE) - now
                 if left < _SHORTEST and self._silent_since is not None:
                     return None
                 if left >= _SHORTEST and self._has_free_slot(server):
-                    turn = _Turn(server, now, min(PATIENCE, left))
+                    turn = _Turn(server, now, min(PATIENCE, left) if self.sources > 1 else PATIENCE_OF_ONE)
                     self._running.append(turn)
                     return turn
                 self._changed.wait(_LOOK)
@@ -75,7 +77,7 @@ class Visit:
     def _ended(self, turn: _Turn) -> None:
         with self._changed:
             self._running.remove(turn)
-            if time.monotonic() - turn.began >= turn.patience:
+            if waited() - turn.began >= turn.patience:
                 self._silent_since = min(turn.began, self._silent_since or turn.began)
             self._changed.notify_all()
 

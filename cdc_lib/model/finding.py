@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Level = Literal["ok", "info", "warning", "error"]
-"""info: something was not checked, or only in part."""
+Level = Literal["ok", "info", "warning", "unknown", "error"]
+"""info: something is not checked, or only in part; unknown: a check did not end in its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +22,8 @@ class Finding:
     level: Level
     what: str
     hint: str = ""
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether nobody can say that a run works."""
+        return self.level in ("unknown", "error")

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 MOST = 2000
 """Characters of an answer from a worker. Airflow 3.3 takes a longer one for a test that failed, and shows nothing of it."""
 
-_LEVELS = ("error", "warning", "ok")
+_LEVELS = ("error", "unknown", "warning", "info", "ok")
 
 
 def answer_of(findings: Iterable[Finding]) -> tuple[bool, str]:
-    """Return whether no finding is an error, and one line for each.
+    """Return whether no finding is bad, and one line for each.
 
     If they are too many, errors come first and the last lines are counted: ``cdc doctor`` prints them all.
     """
@@ -24,7 +24,7 @@ def answer_of(findings: Iterable[Finding]) -> tuple[bool, str]:
     if sum(len(line) + 1 for line in lines) > MOST:
         first = sorted(range(len(found)), key=lambda number: _LEVELS.index(found[number].level))
         lines = _shortened([lines[number] for number in first])
-    return all(one.level != "error" for one in found), "\n".join(lines)
+    return not any(one.is_bad for one in found), "\n".join(lines)
 
 
 def line_of(level: str, text: str) -> str:

@@ -21,6 +21,12 @@ def test_each_finding_is_one_line_in_its_order():
     assert answer_of([OK]) == (True, "ok: binlog_format is ROW")
 
 
+def test_a_connection_is_not_good_if_something_could_not_be_looked_at():
+    """Nobody knows whether a run works."""
+    assert answer_of([OK, Finding("unknown", "the server could not be looked at within 30 s")])[0] is False
+    assert answer_of([OK, Finding("info", "something answers")])[0] is True
+
+
 def findings(level: Level, number: int, size: int) -> list[Finding]:
     return [Finding(level, f"{place} ".ljust(size, "x")) for place in range(number)]
 
@@ -28,7 +34,9 @@ def findings(level: Level, number: int, size: int) -> list[Finding]:
 @pytest.mark.parametrize("size", [1, 90, 1000, 1950, 1999, 5000])
 def test_a_long_answer_has_errors_first_and_counts_the_rest(size: int):
     """It is as long as Airflow takes."""
-    found = [*findings("ok", 300, size), *findings("warning", 2, size), *findings("error", 2, size)]
+    others: tuple[Level, ...] = ("ok", "info", "unknown", "warning")
+    found = [*findings("ok", 294, size), *(one for level in others for one in findings(level, 2, size))]
+    found += findings("error", 2, size)
     good, text = answer_of(found)
     lines = text.splitlines()
     assert not good

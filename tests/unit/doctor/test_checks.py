@@ -7,7 +7,10 @@ import os
 import socket
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -291,11 +294,29 @@ def test_a_check_that_does_not_end_or_fails_hides_no_other():
         },
         0.2,
     )
-    assert [one.level for one in findings] == ["ok", "error", "error", "error"]
+    assert [one.level for one in findings] == ["ok", "unknown", "error", "error"]
     assert "two could not be looked at within" in findings[1].what
     assert findings[2].what == "no answer [port=3306]"
     assert "ZeroDivisionError" in findings[3].what
     forever.set()
+
+
+def test_time_in_which_this_process_computes_is_no_silence():
+    """Nor is the time in which it waits for a core, of which others take their part."""
+
+    def computes():
+        end = time.process_time() + 1.5
+        while time.process_time() < end:
+            pass
+        return [Finding("ok", "done")]
+
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        assert side_by_side({"one": computes}, 0.7) == [Finding("ok", "done")]
+    finally:
+        for one in others:
+            one.kill()
+            one.wait()
 
 
 def test_a_spark_master_that_does_not_answer_is_named():
