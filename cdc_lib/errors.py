@@ -113,11 +113,15 @@ class CdcError(Exception):
         """Add values for placeholders of the hint that the context does not have."""
         self._filled |= names
 
+    @property
+    def what(self) -> str:
+        """Message and context as one text."""
+        place = ", ".join(f"{name}={value}" for name, value in self.context.items())
+        return f"{self.message} [{place}]" if place else self.message
+
     def __str__(self) -> str:
         """Return message, context and hint as one text."""
-        place = ", ".join(f"{name}={value}" for name, value in self.context.items())
-        text = f"{self.message} [{place}]" if place else self.message
-        return f"{text}. {self.hint}" if self.hint else text
+        return f"{self.what}. {self.hint}" if self.hint else self.what
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by value, keyword arguments included."""

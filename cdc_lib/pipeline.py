@@ -674,8 +674,8 @@ class Pipeline:
     # --- looking
 
     def status(self) -> Status:
-        """Return the status of the source; binlog_end and lag are None if the server cannot be reached."""
-        return status_of(self.config, self.credentials, self.store, self.cursors)
+        """Return the status of the source: what server and store say, as far as they can be asked."""
+        return status_of(self.config, lambda: self.credentials, lambda: (self.store, self.cursors))
 
     def is_idle(self) -> bool:
         """Whether the lake has all that is planned or acknowledged, and no merge is in flight; the server is not asked."""

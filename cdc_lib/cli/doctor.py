@@ -16,7 +16,7 @@ from rich.text import Text
 
 from cdc_lib.cli import job
 from cdc_lib.cli.context import AsJson, config_of, find, settings
-from cdc_lib.cli.output import exit_code, print_json, say, table
+from cdc_lib.cli.output import NOT_KNOWN, exit_code, print_json, say, table, worst
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import Loaded, load_sources
 from cdc_lib.doctor.examine import examine
@@ -27,9 +27,6 @@ from cdc_lib.model.finding import Finding
 _THREADS = 64
 
 _STYLES = {"ok": "green", "warning": "yellow", "unknown": "yellow", "error": "red"}
-
-NOT_KNOWN = 3
-"""Exit status if nothing is wrong, as far as could be looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +78,7 @@ def doctor(
         show_lines(lines)
     else:
         say(f"there are no source files in {folder}")
-    codes = {line.code for line in lines}
-    if code := max(codes - {NOT_KNOWN}, default=0) or max(codes, default=0):
+    if code := worst(line.code for line in lines):
         raise typer.Exit(code)
 
 
@@ -112,9 +108,7 @@ def probed(loaded: Loaded) -> Sequence[Line]:
 
 
 def _line_of(loaded: Loaded, error: CdcError) -> Line:
-    context = ", ".join(f"{name}={value}" for name, value in error.context.items())
-    text = f"{error.message} [{context}]" if context else error.message
-    return Line(loaded.source, "error", text, error.hint, exit_code(error))
+    return Line(loaded.source, "error", error.what, error.hint, exit_code(error))
 
 
 def _lines(loaded: Loaded, findings: Sequence[Finding]) -> list[Line]:

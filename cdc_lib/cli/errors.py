@@ -15,7 +15,7 @@ from cdc_lib.errors import CdcError
 EXIT_STATUS = (
     "Exit status: 0 done; 1 an error of the pipeline, an error that doctor found, rows that differ, a key without a row, or a "
     "question without an answer; 2 a mistake in a source file or a command line; 3 "
-    "something that doctor could not look at in its time; 130 interrupted."
+    "what doctor could not look at in its time, or a server or store that status could not ask; 130 interrupted."
 )
 """The exit codes of all commands."""
 

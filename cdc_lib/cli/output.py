@@ -95,6 +95,16 @@ def exit_code(error: CdcError) -> int:
     return 2 if isinstance(error, ConfigError) else 1
 
 
+NOT_KNOWN = 3
+"""Exit status if nothing is wrong, as far as is known."""
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the exit status of a command over several: that of an error, else :data:`NOT_KNOWN` if one has it, else 0."""
+    found = {0, *codes}
+    return max(found - {NOT_KNOWN}) or max(found)
+
+
 def error_as_plain(error: CdcError) -> dict[str, Any]:
     """Return an error as plain values for JSON."""
     return {

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +16,7 @@ from cdc_lib.cli.consumers.list import say_who_holds
 from cdc_lib.cli.context import AsJson, config_of, find, settings
 from cdc_lib.cli.coverage import say_coverage
 from cdc_lib.cli.output import (
+    NOT_KNOWN,
     console,
     duration,
     error_as_plain,
@@ -25,21 +27,31 @@ from cdc_lib.cli.output import (
     show_error,
     size,
     table,
+    worst,
 )
-from cdc_lib.cli.pipelines import open_pipeline
-from cdc_lib.config import Loaded, load_sources
+from cdc_lib.config import Loaded, credentials_from_environment, load_sources
 from cdc_lib.errors import CdcError
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.quarantine import LaggingTable
+from cdc_lib.model.results import Status
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.waiting import unmerged
-from cdc_lib.pipeline import Status
+from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine.tables import hint_of
 from cdc_lib.status.changed_rows import changed_row_findings, equal_tables
 from cdc_lib.status.daily_checks import daily_findings
+from cdc_lib.status.overview import status_of
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.objects.open import open_store
 
 _INTERVAL = 5
 """Seconds between two looks of ``--watch``."""
+
+_UNKNOWN = {
+    "server": "the end of the binlog is unknown, because the server cannot be asked",
+    "store": "all but the end of the binlog is unknown, because the store cannot be read",
+}
+"""By who cannot be asked."""
 
 _LONG = 60.0
 """Seconds of work from which on a backlog is named."""
@@ -54,6 +66,9 @@ def status(
     ] = False,
 ) -> None:
     """Show the state of each source: cursors, end of the binlog, lag, pending work.
+
+    If the server cannot be asked, what the store says is shown, and the other way round; a line says why the rest is unknown. The exit
+    status is then 3, and 1 if neither can be asked.
 
     Example:
         cdc status
@@ -74,17 +89,26 @@ def status(
             break
         sys.stdout.flush()
         time.sleep(_INTERVAL)
-    errors = [outcome for _, outcome in outcomes if isinstance(outcome, CdcError)]
-    if errors:
-        raise typer.Exit(max(exit_code(error) for error in errors))
+    if code := worst(_code(outcome) for _, outcome in outcomes):
+        raise typer.Exit(code)
 
 
 def _status_of(loaded: Loaded) -> Status | CdcError:
-    """Return the status of one source, or its error, which must not hide the others."""
+    """Return the status of one source, or the error of its file, which must not hide the others."""
     try:
-        return open_pipeline(config_of(loaded)).status()
+        config = config_of(loaded)
     except CdcError as error:
         return error
+
+    def stored() -> tuple[ObjectStore, CursorStore]:
+        store = open_store(config.store, impatient=True)
+        return store, ObjectCursorStore(store)
+
+    return status_of(config, partial(credentials_from_environment, config.server), stored)
+
+
+def _code(outcome: Status | CdcError) -> int:
+    return exit_code(outcome) if isinstance(outcome, CdcError) else (0, NOT_KNOWN, 1)[len(outcome.unanswered)]
 
 
 def _as_plain(loaded: Loaded, outcome: Status | CdcError) -> dict[str, Any]:
@@ -112,23 +136,32 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
     for loaded, outcome in outcomes:
         if isinstance(outcome, CdcError):
             show_error(outcome)
-        else:
-            if outcome.retention_warning:
-                say(f"{outcome.source}: {outcome.retention_warning}", style="yellow")
-            say_backlog(outcome)
-            say_who_holds(outcome.source, outcome.consumers)
-            for one in outcome.lagging:
-                _show_lagging(outcome.source, one)
-            say_parts(outcome)
-            say_dropped(outcome)
-            say_failover(outcome)
-            say_verified(outcome.source, outcome.verified)
-            say_changed_rows(outcome)
-            say_coverage(outcome, loaded.config)
-            say_daily_checks(outcome)
-            say_missing(outcome)
-            say_stopped(outcome)
-            say_foreign(outcome)
+            continue
+        for unanswered in outcome.unanswered:
+            say(f"{outcome.source}: {_UNKNOWN[unanswered.who]}: {unanswered.what}", style="yellow")
+            say(f"  {unanswered.hint}", style="bold")
+        if outcome.knows_store:
+            _say_stored(loaded, outcome)
+
+
+def _say_stored(loaded: Loaded, outcome: Status) -> None:
+    """Print what the store says, and how long the server keeps what the store lacks."""
+    if outcome.retention_warning:
+        say(f"{outcome.source}: {outcome.retention_warning}", style="yellow")
+    say_backlog(outcome)
+    say_who_holds(outcome.source, outcome.consumers)
+    for one in outcome.lagging:
+        _show_lagging(outcome.source, one)
+    say_parts(outcome)
+    say_dropped(outcome)
+    say_failover(outcome)
+    say_verified(outcome.source, outcome.verified)
+    say_changed_rows(outcome)
+    say_coverage(outcome, loaded.config)
+    say_daily_checks(outcome)
+    say_missing(outcome)
+    say_stopped(outcome)
+    say_foreign(outcome)
 
 
 def say_backlog(outcome: Status) -> None:
@@ -251,12 +284,14 @@ def _show_lagging(source: str, one: LaggingTable) -> None:
 def _row(loaded: Loaded, outcome: Status | CdcError) -> Sequence[str | Text]:
     if isinstance(outcome, CdcError):
         return (Text(loaded.source, style="red"), Text("see below", style="red"), *[""] * 7)
-    cut = outcome.last_cut
+    cut, end = outcome.last_cut, str(outcome.binlog_end or "?")
+    if not outcome.knows_store:
+        return (outcome.source, "?", "?", end, *["?"] * 5)
     return (
         outcome.source,
         _position(outcome.drain),
         _position(outcome.lake),
-        str(outcome.binlog_end or "?"),
+        end,
         pending(outcome),
         duration(outcome.lag_seconds),
         _in_flight(outcome.drain),

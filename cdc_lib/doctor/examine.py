@@ -125,8 +125,7 @@ def side_by_side(checks: dict[str, Check], patience: float, again: str = _AGAIN)
         try:
             found[name] = list(check())
         except CdcError as error:
-            context = ", ".join(f"{key}={value}" for key, value in error.context.items())
-            found[name] = [Finding("error", f"{error.message} [{context}]" if context else error.message, error.hint)]
+            found[name] = [Finding("error", error.what, error.hint)]
         except Exception as error:  # noqa: BLE001 - it would be lost in the thread, and the check would seem to pass
             what = f"{name} could not be looked at: {type(error).__name__}: {error}"
             found[name] = [Finding("error", what, "Report it: this is a defect. The other checks are not concerned.")]

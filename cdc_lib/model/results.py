@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from cdc_lib.model.backlog import Backlog
 from cdc_lib.model.batch_check import DailyChecks
@@ -142,21 +143,38 @@ class ResnapshotPreview:
 
 
 @dataclass(frozen=True, slots=True)
+class Unanswered:
+    """What could not be asked for the status of a source.
+
+    Args:
+        who: the server or the store.
+        code: of the error.
+        what: why.
+        hint: what to do about it.
+    """
+
+    who: Literal["server", "store"]
+    code: str
+    what: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """The current status of a source.
+    """The current status of a source; what an unanswered server or store would say is None or empty.
 
     Args:
         source: its name.
         drain: the drain cursor; None before the first plan.
         lake: the lake cursor; None before the first plan.
-        binlog_end: end of the binlog; None when the server cannot be reached.
+        binlog_end: end of the binlog; None when the server cannot be asked.
         lag_seconds: age of the oldest change that is not in the lake, 0 when all are; None before the first cut.
         pending_bytes: bytes of binlog between the lake cursor and the end of the binlog, those of this epoch alone; None when unknown.
         last_batches: manifests of the last windows, oldest first.
         last_cut: the last cut; None before the first merge.
         consumers: every consumer of the batches.
         lagging: tables that are quarantined, or released and not restored in the lake yet.
-        retention: how long the server keeps what is drained next; None before the first plan, or if it cannot be reached.
+        retention: how long the server keeps what is drained next; None before the first plan, or if it cannot be asked.
         retention_warning: what is wrong with that, and how to fix it; empty if it is long enough.
         pending_windows: windows of earlier epochs that the lake must still merge before it moves to this one.
         verified: the last comparison of each lake table with its source.
@@ -167,6 +185,7 @@ class Status:
         after_merge: the last comparisons of rows that merges changed; None before the first.
         coverage: which key ranges of each table were compared with the source.
         daily_checks: the windows that were decoded a second time; None before the first.
+        unanswered: the server, the store, or both, if they could not be asked.
     """
 
     source: str
@@ -190,6 +209,12 @@ class Status:
     after_merge: AfterMerge | None = None
     coverage: tuple[Coverage, ...] = ()
     daily_checks: DailyChecks | None = None
+    unanswered: tuple[Unanswered, ...] = ()
+
+    @property
+    def knows_store(self) -> bool:
+        """Whether the store was read."""
+        return all(one.who != "store" for one in self.unanswered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -11,7 +13,7 @@ from cdc_lib.consumers.cursors import ends
 from cdc_lib.consumers.states import states
 from cdc_lib.drain.columns import cascade_findings, left_to_tools, shape_of, shared_names, versioned
 from cdc_lib.drain.columns import findings as shape_findings
-from cdc_lib.errors import SourceError, SourceUnavailable
+from cdc_lib.errors import CdcError, SourceError
 from cdc_lib.merge.answers import OpenQuestion, questions_of
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
@@ -21,7 +23,7 @@ from cdc_lib.model.foreign import ForeignCommit
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.observation import ServerObservation
 from cdc_lib.model.position import Point, Position
-from cdc_lib.model.results import Gauges, Status
+from cdc_lib.model.results import Gauges, Status, Unanswered
 from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.waiting import is_waiting, unmerged
 from cdc_lib.mysql.clock import judge_clock
@@ -56,35 +58,76 @@ from cdc_lib.store.observations import note_server
 from cdc_lib.store.verified import last_verified
 from cdc_lib.store.windows import stored_windows, windows_after
 
+log = logging.getLogger(__name__)
+
 _LOOKED_AT = 10
 """Maximum batches that are opened to find a commit time: a batch without changes has none."""
 
 
-def status_of(config: SourceConfig, credentials: Credentials, store: ObjectStore, cursors: CursorStore) -> Status:
-    """Return the status of a source; binlog_end and lag are None if the server cannot be reached."""
+def status_of(
+    config: SourceConfig, log_in: Callable[[], Credentials], stored: Callable[[], tuple[ObjectStore, CursorStore]]
+) -> Status:
+    """Return what is known of a source: what the store says if the server cannot be asked, and the other way round.
+
+    Args:
+        config: the source.
+        log_in: returns its log-in, or raises a CdcError.
+        stored: returns its store and cursors, likewise.
+    """
+    status, progress = Status(config.source, None, None, None, None, None, (), None), None
+    unanswered = []
+    try:
+        status, progress = _stored_status(config, *stored())
+    except CdcError as error:
+        unanswered.append(Unanswered("store", error.code, error.what, error.hint))
+    try:
+        status = _with_server(status, progress, config, log_in())
+    except CdcError as error:
+        unanswered.append(Unanswered("server", error.code, error.what, error.hint))
+    return replace(status, unanswered=tuple(unanswered))
+
+
+def _with_server(
+    status: Status, progress: LakeProgress | None, config: SourceConfig, credentials: Credentials
+) -> Status:
+    """Return the status with what the server says.
+
+    Raises:
+        SourceError: it cannot be asked.
+    """
+    drain, lake = status.drain, status.lake
+    here = config.at(*address_of(config, drain))
+    facts = facts_of(here.server, credentials)
+    outlook = look_ahead(here, credentials, facts, drain)
+    binlog_end, pending = _head_and_pending(facts, drain, lake)
+    forecast, warning = (outlook.forecast, outlook.warning) if outlook else (None, "")
+    lag = _lag_at(progress, lake, facts)
+    return replace(status, binlog_end=binlog_end, pending_bytes=pending, lag_seconds=lag, retention=forecast, retention_warning=warning)  # fmt: skip
+
+
+def _stored_status(
+    config: SourceConfig, store: ObjectStore, cursors: CursorStore
+) -> tuple[Status, LakeProgress | None]:
+    """Return the status without what the server says, and what its lag depends on."""
     drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
     windows = stored_windows(store, config.source)
     batches = tuple(filter(None, (find_manifest(store, window.key) for window in windows[-5:])))
-    here = config.at(*address_of(config, drain))
-    facts = _facts_if_reachable(here, credentials)
-    outlook = look_ahead(here, credentials, facts, drain) if facts else None
-    binlog_end, pending = _head_and_pending(facts, drain, lake)
     consumers = tuple(states(windows, cursors, config.source, config.store.keep_batches_for))
     lagging = drain.lagging_in(lake) if drain else ()
     snapshots = len(unmerged(drain, lake)) if drain and lake else 0
     cut = last_cut(store, config.source)
-    lag = lag_seconds(store, drain, lake, facts, published=cut is not None)
-    forecast, warning = (outlook.forecast, outlook.warning) if outlook else (None, "")
+    progress = _progress(store, drain, lake, published=cut is not None)
     older = _of_earlier_epochs(windows, drain, lake)
     verified = tuple(last_verified(store, config.source))
     stopped = last_stopped(store, config.source)
-    return Status(
-        config.source, drain, lake, binlog_end, lag, pending, batches, cut, consumers, lagging, forecast, warning, older, verified,
+    status = Status(
+        config.source, drain, lake, None, _lag_at(progress, lake, None), None, batches, cut, consumers, lagging, None, "", older, verified,
         stopped.tables if stopped is not None else (), tuple(open_commits(store, config.source, drain)),
         tuple(f"{one.what}. {one.hint}" for one in missing_findings(store, cursors, config.source)),
         snapshots, last_after_merge(store, config.source), tuple(coverages(store, config.source)),
         daily_checks(store, config.source),
     )  # fmt: skip
+    return status, progress
 
 
 def open_commits(store: ObjectStore, source: str, drain: Cursor | None) -> list[ForeignCommit]:
@@ -127,30 +170,22 @@ def gauges_of(config: SourceConfig, credentials: Credentials, store: ObjectStore
 
 
 def observed(config: SourceConfig, credentials: Credentials, cursors: CursorStore) -> ServerObservation | None:
-    """Ask the server for what monitoring needs of it; None when it cannot be reached. Nothing is kept."""
+    """Ask the server for what monitoring needs of it; None when it cannot be asked. Nothing is kept."""
     drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
     here = config.at(*address_of(config, drain))
-    facts = _facts_if_reachable(here, credentials)
-    if facts is None:
+    try:
+        facts = facts_of(here.server, credentials)
+    except SourceError as error:
+        log.warning("%s: the server cannot be asked: %s", config.source, error)
         return None
     outlook = look_ahead(here, credentials, facts, drain)
     forecast = outlook.forecast if outlook is not None else None
     return observation_of(config.source, facts, _needed(drain, lake), forecast, datetime.now(UTC))
 
 
-def _facts_if_reachable(config: SourceConfig, credentials: Credentials) -> ServerFacts | None:
-    try:
-        return facts_of(config.server, credentials)
-    except SourceUnavailable:
-        # Status must also work while the server is down; binlog_end is None then.
-        return None
-
-
 def _head_and_pending(
-    facts: ServerFacts | None, drain: Cursor | None, lake: Cursor | None
+    facts: ServerFacts, drain: Cursor | None, lake: Cursor | None
 ) -> tuple[Position | None, int | None]:
-    if facts is None:
-        return None, None
     here = None if drain is None or lake is None else in_this_epoch(drain, lake)
     if facts.binlog_end is None or here is None or not facts.identity.is_same_server(here.identity):
         return facts.binlog_end, None
@@ -195,25 +230,34 @@ def lag_seconds(
         facts: what the server says now; None when it is not asked.
         published: whether the lake has published a cut.
     """
+    return _lag_at(_progress(store, drain, lake, published=published), lake, facts)
+
+
+def _progress(store: ObjectStore, drain: Cursor | None, lake: Cursor | None, *, published: bool) -> LakeProgress | None:
+    """Return what the lag depends on in the store; None before the first plan."""
     if drain is None or lake is None:
         return None
     complete = last_complete(store, lake.source)
-    progress = LakeProgress(
+    return LakeProgress(
         published=published,
         waiting=is_waiting(drain, lake),
-        at_binlog_end=_at_binlog_end(lake, facts),
+        at_binlog_end=None,
         oldest=_oldest(store, drain, lake),
         merged=lake.event_time,
         complete=complete.at if complete is not None else None,
         began=lake.moves[0].at if lake.moves else None,
     )
-    return lag_of(progress, datetime.now(UTC))
 
 
-def _at_binlog_end(lake: Cursor, facts: ServerFacts | ServerObservation | None) -> bool | None:
-    if facts is None or facts.binlog_end is None or not facts.identity.is_same_server(lake.identity):
+def _lag_at(
+    progress: LakeProgress | None, lake: Cursor | None, facts: ServerFacts | ServerObservation | None
+) -> float | None:
+    """Return the lag with what the server says now."""
+    if progress is None or lake is None:
         return None
-    return lake.position == facts.binlog_end
+    if facts is not None and facts.binlog_end is not None and facts.identity.is_same_server(lake.identity):
+        progress = replace(progress, at_binlog_end=lake.position == facts.binlog_end)
+    return lag_of(progress, datetime.now(UTC))
 
 
 def _oldest(store: ObjectStore, drain: Cursor, lake: Cursor) -> datetime | None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cdc_lib.cli.output import duration, plain, size
+from cdc_lib.cli.status import _INTERVAL
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.model.position import Point, Position
@@ -16,6 +17,7 @@ from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import publish
 from cdc_lib.store.objects.local import LocalStore
+from tests.harness.servers.process import free_port
 
 AT = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 START, STOP = Position("binlog.000007", 4), Position("binlog.000007", 1234)
@@ -114,17 +116,62 @@ def test_one_source_that_cannot_be_asked_does_not_hide_the_others(cdc, sources):
 
 
 def test_without_an_answer_of_the_server_only_the_end_of_the_binlog_is_unknown(cdc, cursors):
-    """Cursors are shown while the server is down, which is when users look."""
+    """Cursors are shown while the server is down, which is when users look; a line says why the rest is unknown."""
     result = cdc("status", "shop", "--json")
     (shop,) = json.loads(result.stdout)
-    assert result.exit_code == 0
+    assert result.exit_code == 3
+    assert [(one["who"], one["code"]) for one in shop["unanswered"]] == [("server", "source_unavailable")]
     assert (shop["binlog_end"], shop["pending_bytes"], shop["lag_seconds"]) == (None, None, None)
     assert shop["drain"]["position"] == {"file": "binlog.000007", "offset": 1234}
     assert shop["lake"]["position"] == {"file": "binlog.000007", "offset": 4}
     table = cdc("status", "shop")
-    assert table.exit_code == 0
+    assert table.exit_code == 3
     assert "binlog.000007:1234" in table.stdout
     assert "1 windows, 1 snapshots" in table.stdout
+    assert "shop: the end of the binlog is unknown, because the server cannot be asked: " in table.stdout
+
+
+def test_without_the_password_of_the_source_the_store_is_still_shown(cdc, cursors, monkeypatch):
+    """In a fresh shell; the line names the variable."""
+    monkeypatch.delenv("SHOP_PASSWORD")
+    shown = cdc("status", "shop")
+    assert shown.exit_code == 3
+    assert "binlog.000007:1234" in shown.stdout
+    assert "SHOP_PASSWORD" in shown.stdout
+
+
+def test_the_watch_goes_on_while_neither_store_nor_server_can_be_asked(cdc, cursors, sources, monkeypatch):
+    """And shows the store again when it is back. Without an answer of either, the exit status is that of an error."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    file = sources / "shop.yaml"
+    here = file.read_text()
+    away = here.replace(
+        f'url: "file://{sources.parent}/store"', f'url: "s3://b/p", endpoint_url: "http://127.0.0.1:{free_port()}"'
+    )
+    assert away != here
+    later = [away, here]
+
+    def wait(seconds):
+        if seconds != _INTERVAL:
+            return  # of a client that tries again
+        if not later:
+            raise KeyboardInterrupt
+        file.write_text(later.pop(0))
+
+    monkeypatch.setattr("cdc_lib.cli.status.time.sleep", wait)
+    looks = [json.loads(line)[0] for line in cdc("status", "shop", "--watch", "--json").stdout.splitlines()]
+    assert [[one["who"] for one in look["unanswered"]] for look in looks] == [
+        ["server"],
+        ["store", "server"],
+        ["server"],
+    ]
+    assert [bool(look["drain"]) for look in looks] == [True, False, True]
+    file.write_text(away)
+    shown = cdc("status", "shop")
+    assert shown.exit_code == 1
+    assert "shop: all but the end of the binlog is unknown, because the store cannot be read: " in shown.stdout
+    assert "not started" not in shown.stdout
 
 
 def test_a_folder_without_sources_is_reported(cdc, sources):
