@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import timedelta
+from datetime import UTC, timedelta, tzinfo
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StringConstraints
 
@@ -55,6 +56,23 @@ VariableName = Annotated[str, StringConstraints(pattern=re.compile(_VARIABLE)), 
 
 Text = Annotated[str, BeforeValidator(_as_text)]
 """A setting of another program: text that YAML may have parsed as a number or boolean."""
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return the time zone of a :data:`TimeZoneName`."""
+    return UTC if name == "UTC" else ZoneInfo(name)
+
+
+def _known_zone(name: str) -> str:
+    try:
+        zone_of(name)
+    except (KeyError, ValueError, OSError) as error:  # not found, no name, a folder of the database
+        raise ValueError("no time zone of the IANA database, such as Europe/Berlin") from error
+    return name
+
+
+TimeZoneName = Annotated[str, AfterValidator(_known_zone)]
+"""Name of a time zone."""
 
 
 def duration(value: object) -> timedelta:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import date, timedelta
 from itertools import pairwise
 
@@ -41,6 +42,12 @@ def problem(expression: str) -> str | None:
         for item in text.split(","):
             if not _is_item(item, least, greatest, names):
                 return f"{item!r} is no {name} of a cron expression ({least} to {greatest}, *, */n, a-b)"
+            count, step = greatest - least + 1, int(item.partition("/")[2] or 1)
+            if step > count:
+                return f"{item!r}: a step of the {name} is at most {count}, because cron counts from {least} again after {greatest}"
+    # Only a date can be missing in each year.
+    if not fields[2].startswith("*") and longest_gap(expression) is None:
+        return f"{expression!r} never comes: no year has such a day"
     return None
 
 
@@ -50,7 +57,7 @@ def _is_item(item: str, least: int, greatest: int, names: tuple[str, ...]) -> bo
         return False
     low = _number(match["low"], least, names) if match["low"] else least
     high = _number(match["high"], least, names) if match["high"] else low
-    return low is not None and high is not None and least <= low <= high <= greatest
+    return low is not None and high is not None and least <= low <= greatest and least <= high <= greatest
 
 
 def _number(text: str, least: int, names: tuple[str, ...]) -> int | None:
@@ -71,8 +78,7 @@ def longest_gap(expression: str) -> timedelta | None:
     texts = _PRESETS.get(expression, expression).split()
     fields = zip(texts, _FIELDS, strict=True)
     minutes, hours, days, months, weekdays = (
-        {value for item in text.split(",") for value in _values(item, least, greatest, names)}
-        for text, (_, least, greatest, names) in fields
+        set(_values(text, least, greatest, names)) for text, (_, least, greatest, names) in fields
     )
     times = sorted(60 * hour + minute for hour in hours for minute in minutes)
     # As cron has it: where both days are restricted, one of them is enough.
@@ -90,13 +96,14 @@ def longest_gap(expression: str) -> timedelta | None:
     return max(gaps, default=None) if last is not None else None
 
 
-def _values(item: str, least: int, greatest: int, names: tuple[str, ...]) -> range:
-    """Return the numbers of a checked item."""
-    values, _, step = item.partition("/")
-    low, _, high = values.partition("-")
-    if low == "*":
-        return range(least, greatest + 1, int(step or 1))
-    start = _number(low, least, names) or 0
-    # "5/15" is from 5 on; "5" alone is 5.
-    stop = _number(high, least, names) if high else greatest if step else start
-    return range(start, (stop if stop is not None else greatest) + 1, int(step or 1))
+def _values(text: str, least: int, greatest: int, names: tuple[str, ...]) -> Iterator[int]:
+    """Yield the numbers of a checked field."""
+    for item in text.split(","):
+        values, _, step = item.partition("/")
+        low, _, high = values.partition("-")
+        start = least if low == "*" else _number(low, least, names) or 0
+        # "5/15" is from 5 on; "5" alone is 5; "22-2" goes on after the greatest.
+        stop = (_number(high, least, names) or 0) if high else greatest if step or low == "*" else start
+        count = greatest - least + 1
+        stop += count if stop < start else 0
+        yield from (least + (value - least) % count for value in range(start, stop + 1, int(step or 1)))

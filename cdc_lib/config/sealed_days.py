@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta, tzinfo
+from datetime import timedelta, tzinfo
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from cdc_lib.config.base import Duration, Section, at_most
+from cdc_lib.config.base import Duration, Section, TimeZoneName, at_most, zone_of
 
 
 class SealedDaysConfig(Section):
@@ -19,25 +18,12 @@ class SealedDaysConfig(Section):
         delay: how far after midnight the lake must be: for clocks that differ, and for transactions that began before midnight.
     """
 
-    time_zone: str = Field(default="UTC", description="name of a time zone such as Europe/Berlin")
+    time_zone: TimeZoneName = Field(default="UTC", description="name of a time zone such as Europe/Berlin")
     delay: Annotated[Duration, at_most(timedelta(days=7))] = Field(
         default=timedelta(seconds=60), description="a duration such as 60s, up to 7d"
     )
 
-    @field_validator("time_zone")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        try:
-            _zone(name)
-        except (KeyError, ValueError, OSError) as error:  # not found, no name, a folder of the database
-            raise ValueError("no time zone of the IANA database, such as Europe/Berlin") from error
-        return name
-
     @property
     def zone(self) -> tzinfo:
         """The time zone."""
-        return _zone(self.time_zone)
-
-
-def _zone(name: str) -> tzinfo:
-    return UTC if name == "UTC" else ZoneInfo(name)
+        return zone_of(self.time_zone)

@@ -9,7 +9,7 @@ from typing import Self
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from cdc_lib.config.approvals import ApprovalsConfig
-from cdc_lib.config.base import Duration, Section, VariableName
+from cdc_lib.config.base import Duration, Section, TimeZoneName, VariableName
 from cdc_lib.config.booleans import BooleanRule
 from cdc_lib.config.columns import ColumnsRule, MaskRule
 from cdc_lib.config.computed import ComputedRule
@@ -61,6 +61,7 @@ class SourceConfig(Section):
         start: where a source without a cursor begins.
         failover: what happens when another server answers.
         schedule: cron expression of the DAG, or ``on_change`` for a run when the binlog has grown; None for runs by hand only.
+        timezone: time zone of ``schedule``, ``verify.schedule`` and ``verify.cover_schedule``.
         store: object store of batches and cursors.
         lake: catalog of the lake tables.
         drain: planning windows and reading the binlog.
@@ -111,7 +112,11 @@ class SourceConfig(Section):
     )
     schedule: str | None = Field(
         default="*/5 * * * *",
-        description='cron expression such as "*/5 * * * *", on_change (when the binlog has grown), or null (by hand)',
+        description='cron expression in timezone such as "*/5 * * * *", on_change (when the binlog has grown), or null (by hand)',
+    )
+    timezone: TimeZoneName = Field(
+        default="UTC",
+        description="name of a time zone such as Europe/Berlin: that of schedule, verify.schedule and verify.cover_schedule",
     )
     store: StoreConfig = Field(description="url and, for S3, endpoint_url, region, ...")
     lake: LakeConfig = Field(description="catalog, type, uri, warehouse, namespace, foreign_changes, properties")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+import pendulum
 from airflow.sdk import DAG, Param
 
 from cdc_airflow.airflow_versions import DOUBLED
 
-SINCE = datetime(2026, 1, 1, tzinfo=UTC)
-"""Airflow wants a date before the first run; with catchup off it makes no run for the time since."""
+
+def since(timezone: str = "UTC") -> datetime:
+    """Return the date before the first run that Airflow wants; its zone is that of the schedule. With catchup off there are no runs for the time since."""
+    return pendulum.datetime(2026, 1, 1, tz=timezone)
+
 
 RETRIES = {
     "retries": 3,
@@ -21,12 +25,20 @@ RETRIES = {
 }
 
 
-def new_dag(name: str, *tags: str, schedule: Any, **own: Any) -> DAG:
-    """Return a DAG with what all of them have in common."""
+def new_dag(name: str, *tags: str, schedule: Any, timezone: str = "UTC", **own: Any) -> DAG:
+    """Return a DAG with what all of them have in common.
+
+    Args:
+        name: its id.
+        *tags: beside the tag of all.
+        schedule: when its runs begin.
+        timezone: of the schedule.
+        **own: other arguments of the DAG.
+    """
     return DAG(
         name,
         schedule=schedule,
-        start_date=SINCE,
+        start_date=since(timezone),
         catchup=False,
         # With it on, each file of dags/ that makes DAGs to look at them would own them as well, and Airflow would read a task's DAG
         # from the file that came last.

@@ -22,5 +22,5 @@ def spread(expression: str | None, source: str) -> str | None:
     if every is None:
         return expression
     step = int(every[1])
-    offset = crc32(source.encode()) % min(step, 60) if step else 0
+    offset = crc32(source.encode()) % step
     return f"{offset}-59/{step} {rest}" if offset else expression

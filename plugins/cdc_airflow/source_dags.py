@@ -86,6 +86,7 @@ def make_dag(config: SourceConfig, path: Path) -> DAG:
         description=f"Changes of {config.server.host}:{config.server.port} into the lake",
         doc_md=docs.of_dag(config),
         schedule=schedule_of(config, path),
+        timezone=config.timezone,
         **no_backfills(),
     )
     with dag:
@@ -130,6 +131,7 @@ def make_verify_dag(config: SourceConfig, path: Path) -> DAG:
         description=f"Compares tables of {config.server.host}:{config.server.port} with the lake",
         doc_md=docs.VERIFY_DAG.format(source=config.source),
         schedule=config.verify.schedule,
+        timezone=config.timezone,
         **no_backfills(),
     ) as dag:
         VerifyOperator(
@@ -151,6 +153,7 @@ def make_cover_dag(config: SourceConfig, path: Path) -> DAG:
         description=f"Compares key ranges of {config.server.host}:{config.server.port} with the lake, in turns",
         doc_md=docs.COVER_DAG.format(source=config.source),
         schedule=config.verify.cover_schedule,
+        timezone=config.timezone,
         **no_backfills(),
     ) as dag:
         cover = CoverOperator(task_id="cover", doc_md=docs.COVER, source_file=str(path))

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG
+from airflow.serialization import serialized_objects
 
 from cdc_airflow.airflow_versions import IS_3_2, IS_3_3, AirflowFailException, TaskDeferred
 from cdc_airflow.errors import errors_first
@@ -23,7 +25,7 @@ if IS_3_2:
 else:
     from airflow.models.dagbag import DagBag
 
-__all__ = ["WAITING", "WAITS", "DagBag", "ends_with", "is_retried", "of_3_3", "timeout_of"]
+__all__ = ["WAITING", "WAITS", "DagBag", "as_scheduled", "ends_with", "is_retried", "of_3_3", "timeout_of"]
 
 of_3_3 = pytest.mark.skipif(not IS_3_3, reason="Airflow has this from 3.3 on")
 
@@ -32,6 +34,12 @@ WAITING: type[BaseException] = TaskAwaitingInput if IS_3_3 else TaskDeferred
 
 WAITS = "awaiting_input" if IS_3_3 else "deferred"
 """The state of such a task."""
+
+
+def as_scheduled(dag: DAG) -> Any:
+    """Return a DAG as the scheduler reads it from the database."""
+    kind = getattr(serialized_objects, "DagSerialization", serialized_objects.SerializedDAG)
+    return kind.from_dict(kind.to_dict(dag))
 
 
 def timeout_of(waiting: Any) -> timedelta | None:

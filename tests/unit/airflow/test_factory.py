@@ -9,8 +9,10 @@ import traceback
 from datetime import timedelta
 from pathlib import Path
 
+import pendulum
 import pytest
 from airflow.sdk import DAG, TriggerRule
+from airflow.timetables.base import TimeRestriction
 
 from cdc_airflow import docs, factory, source_dags
 from cdc_airflow.airflow_versions import DOUBLED, IS_3_2
@@ -18,7 +20,7 @@ from cdc_airflow.factory import make_dags, make_maintenance, refuse_wrong_source
 from cdc_airflow.triggers import BinlogTrigger
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import ConfigError
-from tests.harness.airflow_versions import DagBag
+from tests.harness.airflow_versions import DagBag, as_scheduled
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAVY = ("boto3", "cdc_lib.pipeline", "numba", "pandas", "pyarrow", "pymysql", "pymysqlreplication", "pyspark")
@@ -120,6 +122,23 @@ def test_a_source_without_a_schedule_runs_by_hand_only(sources: Path):
     path = sources / "shop.yaml"
     path.write_text(path.read_text().replace('"*/7 * * * *"', "null"))
     assert make_dags(sources)["cdc_shop"].timetable.can_be_scheduled is False
+
+
+def test_runs_begin_in_the_time_zone_of_the_source_file(sources: Path):
+    """Also after the clocks were changed; in UTC without it. A range of hours may go past midnight, as Airflow reads it."""
+    path = sources / "shop.yaml"
+    text = path.read_text().replace('"*/7 * * * *"', '"30 22-2 * * *"')
+    for zone, hour in (("", 22), ("timezone: Europe/Berlin\n", 20)):
+        path.write_text(text + zone)
+        timetable = as_scheduled(make_dags(sources)["cdc_shop"]).timetable
+        now = pendulum.datetime(2026, 7, 1, 12)
+        runs = []
+        for _ in range(6):
+            restriction = TimeRestriction(earliest=now, latest=None, catchup=True)
+            now = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction).run_after
+            runs.append(now.in_timezone("UTC").hour)
+            now = now.add(seconds=1)
+        assert runs == [(hour + one) % 24 for one in (0, 1, 2, 3, 4, 24)]
 
 
 def test_acks_run_when_there_was_nothing_to_drain_or_merge_and_never_after_a_failure(sources: Path):

@@ -143,7 +143,7 @@ def test_a_log_in_comes_from_a_variable_or_from_a_connection(write):
     [
         ("schedule: '* * *'", "schedule"),
         ("schedule: '60 * * * *'", "schedule"),
-        ("schedule: '5-1 * * * *'", "schedule"),
+        ("schedule: '5-61 * * * *'", "schedule"),
         ("schedule: '@always'", "schedule"),
         ("drain: {max_window_bytes: big}", "drain.max_window_bytes"),
         ("drain: {compression_level: 23}", "drain.compression_level"),
@@ -165,6 +165,28 @@ def test_a_wrong_value_names_its_key(write, line, key):
 def test_cron_expressions_of_five_fields_are_schedules(write, cron):
     """Names of days and months included."""
     assert load_source(write(GOOD + f"schedule: '{cron}'\n"), {}).schedule == cron
+
+
+@pytest.mark.parametrize(
+    ("cron", "why"),
+    [
+        ("*/90 * * * *", "'*/90': a step of the minute is at most 60, because cron counts from 0 again after 59"),
+        ("0 */36 * * *", "'*/36': a step of the hour is at most 24"),
+        ("0 0 30 2 *", "'0 0 30 2 *' never comes: no year has such a day"),
+        ("0 0 31 apr,jun *", "never comes"),
+        ("0 22-25 * * *", "'22-25' is no hour"),
+    ],
+)
+@pytest.mark.parametrize("key", ["schedule: '{}'", "verify: {{schedule: '{}'}}"])
+def test_a_schedule_that_never_comes_or_means_another_is_refused(write, cron, why, key):
+    assert why in refused(write(GOOD + key.format(cron) + "\n"))
+
+
+def test_schedules_have_a_time_zone(write):
+    """UTC, unless the file names one that exists."""
+    assert load_source(write(GOOD), {}).timezone == "UTC"
+    assert load_source(write(GOOD + "timezone: Europe/Berlin\n"), {}).timezone == "Europe/Berlin"
+    assert "no time zone" in refused(write(GOOD + "timezone: Berlin\n"))
 
 
 def test_a_source_may_be_watched_instead_of_scheduled(write):
