@@ -52,9 +52,8 @@ def installed(version: str, extensions: Sequence[str] = EXTENSIONS) -> Path | No
     if not version:
         return None
     more = [name for name in extensions if name not in EXTENSIONS]
-    folder = (
-        Path(os.environ.get("CDC_CACHE", Path.home() / ".cache" / "lakecdc")) / "duckdb" / "-".join([version, *more])
-    )
+    name = "-".join([version, *more, "python{}.{}".format(*sys.version_info)])
+    folder = Path(os.environ.get("CDC_CACHE", Path.home() / ".cache" / "lakecdc")) / "duckdb" / name
     if not (folder / ".done").exists():
         packages = [f"duckdb=={version}", *(f"duckdb-extension-{name}=={version}" for name in extensions)]
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--upgrade", "--target", str(folder), *packages]
