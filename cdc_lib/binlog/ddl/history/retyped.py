@@ -14,7 +14,7 @@ from cdc_lib.binlog.ddl.history.column import ColumnReader
 from cdc_lib.binlog.ddl.history.types import Spelled, spelled
 from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, words
 from cdc_lib.binlog.ddl.statement import Statement
-from cdc_lib.model.column_types import INTEGERS
+from cdc_lib.model.column_types import BY_NAME, CAST_FORMS, INTEGERS, Form, Kind
 from cdc_lib.model.schema import Column, SourceType
 from cdc_lib.model.schema_version import Definition
 
@@ -22,15 +22,25 @@ _STRICT = 3 << 21
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES: without them servers cut values to fit, and continue."""
 _FRACTION = 6
 _SUSPECTS = re.compile(
-    r"\b(AS|TIME|DATETIME|TIMESTAMP|DEC|DECIMAL|NUMERIC|FIXED|FLOAT4?|REAL|BINARY|CHAR\s+BYTE|SET)\b", re.IGNORECASE
+    r"\b(AS|TIME|DATETIME|TIMESTAMP|YEAR|DEC|DECIMAL|NUMERIC|FIXED|FLOAT4?|REAL|BINARY|CHAR\s+BYTE|SET|ENUM|JSON|UUID|INET[46])\b",
+    re.IGNORECASE,
 )
 """Words of the types that are looked at, for statements of which not every word is known here."""
+_ALIKE = {
+    ("enum", "string"),
+    ("set", "string"),
+    ("time", "string"),
+    ("json", "string"),
+    ("year", "int"),
+    ("float", "double"),
+}
+"""Kinds of which the second shows all values of the first as they are, in the same type of the lake or a wider one."""
 
 
 def respelled(statement: Statement, known: Definition | None, *, mariadb: bool, as_text: bool) -> str:
     """Return the first column whose values may be others after the statement; empty where all stay as they are.
 
-    Only such are meant as the lake cannot see by its own column's type.
+    A new type that the lake's column cannot hold is meant as well: without a row after the statement nothing else would tell.
 
     Args:
         statement: an ALTER TABLE.
@@ -91,25 +101,50 @@ def _differs(before: Column | None, kind: Spelled, column: ColumnReader, *, stri
     if column.expression:
         return True
     if before is None:
-        if not strict:
-            return True  # any value may be cut
-        shown = kind.name in ("time", "decimal", "float") or _is_padded(kind)
-        return shown or (kind.name in ("datetime", "timestamp") and (as_text or kind.scale < _FRACTION))
+        return not strict or _may_show_others(kind, as_text=as_text)  # without it any value may be cut
     old = before.type
     if not strict and (_is_cut(old, kind, column.charset) or (before.nullable and column.not_null)):
         return True
-    if kind.name == "time":
-        return old.kind == "time" and old.scale != kind.scale
+    new = _kind_of(kind, column.charset)
+    return _shows_others(old, kind, as_text=as_text) if new == old.kind else (old.kind, new) not in _ALIKE
+
+
+def _shows_others(old: SourceType, kind: Spelled, *, as_text: bool) -> bool:
+    """Whether a type shows values of a former one of its kind as others."""
+    match old.kind:
+        case "time":
+            return old.scale != kind.scale
+        case "datetime" | "timestamp":
+            return kind.scale < old.scale or (as_text and kind.scale != old.scale)
+        case "decimal":
+            return kind.scale < old.scale or (old.lake_type == "string" and kind.scale != old.scale)
+        case "set":
+            return kind.members[: len(old.members)] != old.members
+        case "enum":  # a label that is missing may be another one under the collation
+            return not ({*old.members} <= {*kind.members} or {*kind.members} <= {*old.members})
+        case "string":  # CHAR has no blanks at the end
+            return kind.name == "char" and not old.text.startswith("char")
+        case "bytes":
+            form = old.form if old.form in CAST_FORMS else ""
+            return _form(kind) != form or (_is_padded(kind) and old.width != kind.length)
+    return False
+
+
+def _may_show_others(kind: Spelled, *, as_text: bool) -> bool:
+    """Whether a type shows values of a former one that is not known as others; not those of which most changes are harmless."""
     if kind.name in ("datetime", "timestamp"):
-        return old.kind == kind.name and (kind.scale < old.scale or (as_text and kind.scale != old.scale))
-    if kind.name == "decimal":
-        shown = old.lake_type == "string" and kind.scale != old.scale
-        return old.kind == "decimal" and (kind.scale < old.scale or shown)
-    if kind.name == "float":
-        return old.kind == "double"
-    if kind.name == "set":
-        return old.kind == "set" and kind.members[: len(old.members)] != old.members
-    return _is_padded(kind) and old.kind == "bytes" and old.width != kind.length
+        return as_text or kind.scale < _FRACTION
+    return kind.name in ("time", "decimal", "float", "year", "json") or bool(_form(kind)) or _is_padded(kind)
+
+
+def _kind_of(kind: Spelled, charset: str) -> Kind:
+    if kind.text or kind.name in ("char", "varchar"):
+        return "bytes" if (kind.charset or charset) == "binary" else "string"
+    return BY_NAME[kind.name].kind
+
+
+def _form(kind: Spelled) -> Form:
+    return BY_NAME[kind.name].form if kind.name in BY_NAME else ""
 
 
 def _is_padded(kind: Spelled) -> bool:

@@ -49,12 +49,29 @@ def test_what_holds_every_value_as_it_is_needs_no_reading(clauses):
         ("MODIFY at DATETIME", "at"), ("CHANGE at `when` DATETIME(2)", "at"), ("MODIFY t TIME(3)", "t"), ("MODIFY d DECIMAL(12,1)", "d"),
         ("MODIFY `long` DECIMAL(52,4)", "long"), ("MODIFY f FLOAT", "f"), ("MODIFY b BINARY(8)", "b"), ("MODIFY s SET('y','x')", "s"),
         ("MODIFY i INT, MODIFY COLUMN IF EXISTS t TIME(6)", "t"), ("MODIFY i INT AS (d * 2) STORED", "i"),
-        ("MODIFY d DECIMAL(12,2) NOTAWORD", "d"),
+        ("MODIFY d DECIMAL(12,2) NOTAWORD", "d"), ("MODIFY e ENUM('x','Y')", "e"),
+        ("MODIFY v CHAR(20)", "v"), ("MODIFY b INET4", "b"),
     ],
 )  # fmt: skip
 def test_what_is_rounded_padded_or_shown_otherwise_is_named(clauses, column):
     """By the name before the statement."""
     assert found(clauses) == column
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "MODIFY v SET('a','b')", "MODIFY v ENUM('a')", "MODIFY v TIME", "MODIFY v JSON", "MODIFY v DECIMAL(50,1)", "MODIFY v BLOB",
+        "MODIFY v VARCHAR(80) CHARACTER SET binary", "MODIFY f INT", "MODIFY d INT", "MODIFY d SET('1')", "MODIFY i YEAR", "MODIFY i ENUM('a')",
+        "MODIFY i DATE", "MODIFY i TEXT", "MODIFY i BIT(9)", "MODIFY ts DATETIME(6)", "MODIFY f FLOAT",
+    ],
+)  # fmt: skip
+def test_values_of_another_kind_are_others(clauses):
+    assert found(clauses) == clauses.split()[1]
+
+
+def test_kinds_that_show_the_same_values_need_no_reading():
+    assert [found(f"MODIFY {one} VARCHAR(20)") for one in "ets"] == [""] * 3
 
 
 @pytest.mark.parametrize(
