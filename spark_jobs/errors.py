@@ -41,6 +41,7 @@ CONFLICTS = (
     *VALIDATIONS,
     "AlreadyExistsException",
     "TABLE_OR_VIEW_ALREADY_EXISTS",
+    "FIELD_ALREADY_EXISTS",
     "SQLITE_CONSTRAINT",
     "Cannot fast-forward",
     "SQLITE_BUSY",

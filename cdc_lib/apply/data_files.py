@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
+from cdc_lib.model.layout import SortField
 
 _FIELD_ID = b"PARQUET:field_id"
 _TYPES = {
@@ -43,8 +44,10 @@ def lake_fields(columns: Sequence[Mapping[str, Any]]) -> tuple[pa.Field, ...]:
         columns: as the JSON of the table's metadata has them.
 
     Raises:
-        NeedsSpark: a column has a type that is not written here.
+        NeedsSpark: a column has a type that is not written here, or a default in files that lack it.
     """
+    if any(one.get("initial-default") is not None for one in columns):
+        raise NeedsSpark("a column has a default in older files")
     return tuple(
         pa.field(
             str(one["name"]),
@@ -142,7 +145,7 @@ def joined_positions(file: pa.NativeFile, key: Sequence[pa.Field], keys: pa.Tabl
 
 
 def rows_at(file: pa.NativeFile, fields: Sequence[pa.Field], positions: Rows) -> pa.Table:
-    """Return columns of rows.
+    """Return columns of rows; one that was added after the file was written is null.
 
     Args:
         file: a data file.
@@ -152,7 +155,7 @@ def rows_at(file: pa.NativeFile, fields: Sequence[pa.Field], positions: Rows) ->
     Raises:
         NeedsSpark: the file has other columns.
     """
-    columns, start = _FileColumns.of(file, fields), 0
+    columns, start = _FileColumns.of(file, fields, may_lack=True), 0
     found = [pa.schema(fields).empty_table()]
     for number in range(columns.parquet.num_row_groups):
         stop = start + columns.parquet.metadata.row_group(number).num_rows
@@ -170,15 +173,15 @@ class _FileColumns:
     Args:
         parquet: the file.
         fields: of the columns.
-        numbers: of the columns in the file.
+        numbers: of the columns in the file; None for one that it lacks.
     """
 
     parquet: pq.ParquetFile
     fields: tuple[pa.Field, ...]
-    numbers: tuple[int, ...]
+    numbers: tuple[int | None, ...]
 
     @classmethod
-    def of(cls, file: pa.NativeFile, fields: Sequence[pa.Field]) -> _FileColumns:
+    def of(cls, file: pa.NativeFile, fields: Sequence[pa.Field], *, may_lack: bool = False) -> _FileColumns:
         """Find columns by their ids.
 
         Raises:
@@ -186,8 +189,11 @@ class _FileColumns:
         """
         parquet = pq.ParquetFile(file)
         ids = {(one.metadata or {}).get(_FIELD_ID): number for number, one in enumerate(parquet.schema_arrow)}
-        numbers = [number for one in fields if (number := ids.get(one.metadata[_FIELD_ID])) is not None]
-        if len(numbers) < len(fields) or parquet.metadata.num_columns != len(parquet.schema_arrow):
+        numbers = [ids.get(one.metadata[_FIELD_ID]) for one in fields]
+        lacks = any(
+            number is None and not (may_lack and one.nullable) for number, one in zip(numbers, fields, strict=True)
+        )
+        if lacks or parquet.metadata.num_columns != len(parquet.schema_arrow):
             raise NeedsSpark("a file of the lake table has other columns")
         return cls(parquet, tuple(fields), tuple(numbers))
 
@@ -197,12 +203,25 @@ class _FileColumns:
 
     def group(self, number: int) -> pa.Table:
         """Return the columns of a row group."""
-        read = self.parquet.reader.read_row_group(number, column_indices=sorted(self.numbers), use_threads=False)
-        by_number = dict(zip(sorted(self.numbers), read.columns, strict=True))
-        columns = [by_number[one].cast(field.type) for one, field in zip(self.numbers, self.fields, strict=True)]
+        wanted = sorted(one for one in self.numbers if one is not None)
+        read = self.parquet.reader.read_row_group(number, column_indices=wanted, use_threads=False)
+        by_number = dict(zip(wanted, read.columns, strict=True))
+        columns = [
+            pa.nulls(read.num_rows, field.type) if one is None else by_number[one].cast(field.type)
+            for one, field in zip(self.numbers, self.fields, strict=True)
+        ]
         return pa.Table.from_arrays(columns, schema=pa.schema(self.fields))
 
 
-def in_order(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Return rows in the order of a key."""
-    return rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in key]))
+def in_order(rows: pa.Table, by: Sequence[SortField]) -> pa.Table:
+    """Return rows in an order, which has at least one field."""
+    columns, keys = list[pa.ChunkedArray](), list[tuple[str, str]]()
+    for one in by:
+        column = rows.column(one.column)
+        if column.null_count:  # whose place is another argument in each release of Arrow
+            columns.append(pc.is_null(column))
+            keys.append((str(len(keys)), "descending" if one.nulls_first else "ascending"))
+        columns.append(column)
+        keys.append((str(len(keys)), "descending" if one.descending else "ascending"))
+    sorted_by = pa.Table.from_arrays(columns, [name for name, _ in keys])
+    return rows.take(pc.sort_indices(sorted_by, sort_keys=keys))

@@ -58,14 +58,20 @@ def why_not(
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def is_few(
+def is_few(files: Sequence[tuple[DataFile, TableSchema]]) -> bool:
+    """Whether the changes of files are few, so that one process applies them without Spark."""
+    rows, size = sum(file.rows for file, _ in files), sum(file.bytes for file, _ in files)
+    return rows <= FEW_ROWS and size <= FEW_BYTES
+
+
+def is_plain(
     routed: RoutedTable,
     work: TableWork,
     marker: Marker,
     plan: MergePlan,
     files: Sequence[tuple[DataFile, TableSchema]],
 ) -> bool:
-    """Whether changes are few and complete, so that one process applies them without Spark.
+    """Whether one process applies the changes of a source table without Spark, if they are few.
 
     Args:
         routed: the source table and where its rows go.
@@ -74,11 +80,10 @@ def is_few(
         plan: the merge.
         files: with the changes.
     """
-    rows, size = sum(file.rows for file, _ in files), sum(file.bytes for file, _ in files)
-    are_few = rows <= FEW_ROWS and size <= FEW_BYTES and not any(file.partial_rows for file, _ in files)
     # A statement on an append table is an entry of it, and no row of a file.
-    is_plain = work.mode != "scd2" and not (work.mode == "append" and (work.resets or work.list_start is not None))
-    return are_few and is_plain and not why_not(routed, work, marker, plan, ())
+    is_entry = work.mode == "append" and bool(work.resets or work.list_start is not None)
+    why = why_not(routed, work, marker, plan, ()) or why_not_partial(routed, work, (), files)
+    return work.mode != "scd2" and not is_entry and not why
 
 
 def why_not_partial(

@@ -10,6 +10,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
+from cdc_lib.apply.complete import completed
 from cdc_lib.apply.data_files import (
     CODEC,
     LEVEL,
@@ -32,17 +34,21 @@ from cdc_lib.apply.data_files import (
 )
 from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.deletion_vector import parse_vector, puffin_of
-from cdc_lib.apply.key_rows import AskedKeys, Rows
-from cdc_lib.apply.rows import Order, less, order_of, with_column
+from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
+from cdc_lib.apply.partitions import partitions_of
+from cdc_lib.apply.rows import Order, last_changes, less, order_of, with_column
+from cdc_lib.lake.layout import lowest_values
 from cdc_lib.merge.collapse import DELETE, INSERT
-from cdc_lib.model.lake_table import ORDER
-from cdc_lib.model.manifest import OP
+from cdc_lib.model.lake_table import ORDER, LakeTable
+from cdc_lib.model.layout import SortField
+from cdc_lib.model.manifest import ABSENT, OP
 from cdc_lib.model.table_mode import IS_DELETED
 from spark_jobs.iceberg.branches import wrong_rows
 from spark_jobs.iceberg.file_streams import InputStream, read_range, write_file
 from spark_jobs.iceberg.key_check import COUNTED_KEYS
 from spark_jobs.iceberg.row_delta import WHOLE, Key, Replacement, each
 from spark_jobs.iceberg.table_metadata import TableMetadata
+from spark_jobs.iceberg.truncated import prunes
 from spark_jobs.runtime.java_classes import JavaClasses, java_classes
 
 MOST_RECORDS, MOST_RECORDS_HERE = 1_000_000, 20_000_000
@@ -84,6 +90,35 @@ class _OldFile:
 
 
 @dataclass(frozen=True, slots=True)
+class _KeysOfChanges:
+    """The keys of changes, and what is found of them in the table.
+
+    Args:
+        keys: of the last changes, which are numbered in this order.
+        order: of these changes; None if no row of the table is newer.
+        lacking: whether a change of the key lacks cells.
+        outdated: whether the table has a newer row.
+        old: the table's rows of the keys that lack cells.
+    """
+
+    keys: AskedKeys
+    order: Order | None
+    lacking: NDArray[np.bool_]
+    outdated: NDArray[np.bool_]
+    old: list[pa.Table]
+
+    @classmethod
+    def of(cls, keys: pa.Table, changes: pa.Table, order: Order | None) -> _KeysOfChanges:
+        asked = AskedKeys([one.combine_chunks() for one in keys.columns])
+        lacking, outdated = np.zeros(keys.num_rows, np.bool_), np.zeros(keys.num_rows, np.bool_)
+        partial = changes.filter(pc.is_valid(changes.column(ABSENT))).select(keys.column_names)
+        if partial.num_rows:
+            _, numbers = asked.find(KeyRows.of(partial.columns, None))
+            lacking[numbers] = True
+        return cls(asked, order, lacking, outdated, [])
+
+
+@dataclass(frozen=True, slots=True)
 class ArrowRows:
     """Writes rows of one table as it was loaded.
 
@@ -92,7 +127,7 @@ class ArrowRows:
         io: its storage, Iceberg's FileIO.
         metadata: of the table.
         properties: of the table, as this session overrides them.
-        key: names of the key's columns.
+        lake: the table as this project knows it.
         fields: of the table.
         classes: cache of Iceberg's classes.
         of: the source table, for messages.
@@ -103,7 +138,7 @@ class ArrowRows:
     io: Any
     metadata: TableMetadata
     properties: Mapping[str, str]
-    key: tuple[str, ...]
+    lake: LakeTable
     fields: tuple[pa.Field, ...]
     classes: JavaClasses
     of: str
@@ -111,7 +146,7 @@ class ArrowRows:
 
     @classmethod
     def of_table(
-        cls, session: SparkSession, table: Any, metadata: TableMetadata, key: Sequence[str], of: str
+        cls, session: SparkSession, table: Any, metadata: TableMetadata, lake: LakeTable, of: str
     ) -> ArrowRows:
         """Return the writer of a table, for the Java process of a session.
 
@@ -121,14 +156,12 @@ class ArrowRows:
         plain, properties = metadata.plain, metadata.properties
         if int(plain["format-version"]) != _FORMAT_VERSION or _ENCRYPTED in properties:
             raise NeedsSpark("the table is of format version 2, or encrypted")
-        if any(spec["fields"] for spec in plain["partition-specs"]):
-            raise NeedsSpark("the table is, or was, partitioned")
         overrides = {one: session.conf.get(name, None) for one, name in _OVERRIDES.items()}
         properties = {**properties, **{one: text for one, text in overrides.items() if text is not None}}
         codec_of(properties)
         most = MOST_RECORDS_HERE if (session.sparkContext.master or "").startswith("local") else MOST_RECORDS
         fields, classes = lake_fields(metadata.schema["fields"]), java_classes(session)
-        rows = cls(table, table.io(), metadata, properties, tuple(key), fields, classes, of, most)
+        rows = cls(table, table.io(), metadata, properties, lake, fields, classes, of, most)
         if any(pa.types.is_floating(one.type) for one in rows.key_fields):
             raise NeedsSpark("a column of the key is inexact")
         return rows
@@ -136,7 +169,7 @@ class ArrowRows:
     @property
     def key_fields(self) -> tuple[pa.Field, ...]:
         """The fields of the key's columns."""
-        return self._named(self.key)
+        return self._named(self.lake.primary_key)
 
     def _named(self, names: Sequence[str]) -> tuple[pa.Field, ...]:
         by_name = {one.name: one for one in self.fields}
@@ -144,61 +177,73 @@ class ArrowRows:
 
     def append(self, rows: pa.Table) -> Replacement:
         """Write all rows; nothing is committed."""
-        return self._with_rows(Replacement(), rows, ORDER)
+        return self._with_rows(Replacement(rows.num_rows), rows)
 
-    def replace(self, last: pa.Table, *, guard: bool, keeps_deleted: bool) -> Replacement:
+    def replace(self, changes: pa.Table, *, guard: bool, keeps_deleted: bool) -> Replacement:
         """Write the last change of each key; nothing is committed.
 
         Args:
-            last: the changes.
-            guard: whether the table may have newer rows, which stay.
+            changes: with ``_absent``; see :func:`cdc_lib.apply.complete.completed`.
+            guard: whether the table may have newer rows, which stay; all changes are complete then.
             keeps_deleted: whether a deleted row stays, with its mark.
 
         Raises:
-            NeedsSpark: a file of the table is one that only Spark reads, or a row has no key.
+            NeedsSpark: a file of the table is one that only Spark reads, a cell is not known, or a row has no key.
             MergeError: not all rows of the keys were found.
         """
-        keys = last.select(self.key).combine_chunks()
+        key = self.lake.primary_key
+        last = last_changes(changes, key, begins=False)
+        keys = last.select(key).combine_chunks()
         if any(one.null_count for one in keys.columns):
             raise NeedsSpark("a row has no key")
-        done, outdated = Replacement(), np.zeros(last.num_rows, np.bool_)
+        done, asked = Replacement(last.num_rows), _KeysOfChanges.of(keys, changes, order_of(last) if guard else None)
         if last.num_rows and self.metadata.current is not None:
             files = [*self._files(keys)]
-            outdated = self._delete(files, keys, order_of(last) if guard else None, done)
+            self._delete(files, asked, done)
             # How many rows had to be found is certain if they are those of all keys, or of all that were not inserted.
-            inserts, found = pc.sum(pc.equal(last.column(OP), INSERT)).as_py(), done.deleted + int(outdated.sum())
+            inserts = pc.sum(pc.equal(last.column(OP), INSERT)).as_py()
+            found = done.deleted + int(asked.outdated.sum())
             if found not in (last.num_rows, last.num_rows - inserts) and last.num_rows <= COUNTED_KEYS:
                 self._count(files, keys, found)
+        if asked.lacking.any():
+            old = pa.concat_tables([pa.schema(self.fields).empty_table(), *asked.old])
+            last = last_changes(completed(changes, old, key, keeps_deleted=keeps_deleted), key, begins=False)
         deleted = pc.equal(last.column(OP), DELETE)
         rows = with_column(last, IS_DELETED, deleted) if keeps_deleted else last
-        left = ~outdated if keeps_deleted else ~outdated & ~deleted.to_numpy()
-        return self._with_rows(done, rows.filter(pa.array(left)), self.key)
+        left = ~asked.outdated if keeps_deleted else ~asked.outdated & ~deleted.to_numpy()
+        return self._with_rows(done, rows.filter(pa.array(left)))
 
-    def _with_rows(self, done: Replacement, rows: pa.Table, key: Sequence[str]) -> Replacement:
-        if rows.num_rows:
-            done.rows = rows.num_rows
-            location, file = self._written(in_order(rows, key))
+    def _with_rows(self, done: Replacement, rows: pa.Table) -> Replacement:
+        done.rows = rows.num_rows
+        if not rows.num_rows:
+            return done
+        for column, low in lowest_values(self.lake.layout, self.lake.columns).items():
+            least = pc.min(rows.column(column)).as_py()
+            if least is not None and least < Decimal(low):
+                raise NeedsSpark("a partition cannot hold a value")
+        order = self.lake.layout.sort_by or [SortField(name) for name in self.lake.primary_key or ORDER]
+        for partition, part in partitions_of(in_order(rows, order), self.metadata.schema["fields"], self.metadata.spec):
+            location, file = self._written(part, partition)
             done.data[location, WHOLE] = file
         return done
 
-    def _delete(
-        self, files: Sequence[_OldFile], keys: pa.Table, order: Order | None, done: Replacement
-    ) -> NDArray[np.bool_]:
-        """Delete the rows of the keys, without those that are newer than a given order; returns of which keys there are such rows."""
-        asked, vectors = AskedKeys([one.combine_chunks() for one in keys.columns]), dict[str, Rows]()
-        outdated = np.zeros(keys.num_rows, np.bool_)
+    def _delete(self, files: Sequence[_OldFile], asked: _KeysOfChanges, done: Replacement) -> None:
+        """Delete the rows of the keys, without those that are newer than their changes."""
+        vectors = list[tuple[_OldFile, Rows]]()
         for file in files:
             with self._opened(file) as stream:
-                positions, numbers = positions_of(stream, self.key_fields, asked)
+                positions, numbers = positions_of(stream, self.key_fields, asked.keys)
                 if not len(positions):
                     continue
                 before = self._deleted(file)
                 is_live = ~np.isin(positions, before, assume_unique=True)
                 positions, numbers = positions[is_live], numbers[is_live]
-                if order is not None:
+                if (needed := asked.lacking[numbers]).any():
+                    asked.old.append(rows_at(stream, self.fields, positions[needed]))
+                if asked.order is not None:
                     theirs = order_of(rows_at(stream, self._named(ORDER), positions))
-                    is_newer = less(tuple(part[numbers] for part in order), theirs, or_equal=False)
-                    outdated[numbers[is_newer]] = True
+                    is_newer = less(tuple(part[numbers] for part in asked.order), theirs, or_equal=False)
+                    asked.outdated[numbers[is_newer]] = True
                     positions = positions[~is_newer]
             if not len(positions):
                 continue
@@ -208,10 +253,9 @@ class ArrowRows:
             if len(positions) + len(before) == int(file.java.recordCount()):
                 done.removed_data[file.location, WHOLE] = file.java
             else:
-                vectors[file.location] = np.union1d(before, positions)
+                vectors.append((file, np.union1d(before, positions)))
         if vectors:
             self._write_vectors(vectors, done)
-        return outdated
 
     def _count(self, files: Sequence[_OldFile], keys: pa.Table, known: int) -> None:
         """Count the rows of the keys in another way.
@@ -251,12 +295,12 @@ class ArrowRows:
     def _bounds(self, keys: pa.Table) -> Any:
         """Return the condition that a file of the keys fulfils: Iceberg compares the bounds of the first column."""
         expressions, first = partial(self.classes.static, "org.apache.iceberg.expressions.Expressions"), keys.column(0)
+        name, (least, most) = self.lake.primary_key[0], pc.min_max(first).as_py().values()
         # A point in a name would be read as a path.
-        if "." in self.key[0] or not pa.types.is_integer(first.type):
+        if "." in name or not pa.types.is_integer(first.type) or not prunes(self.lake, name, str(least)):
             return expressions("alwaysTrue")()
-        least, most = (pc.min_max(first)[end].as_py() for end in ("min", "max"))
         within = (("greaterThanOrEqual", least), ("lessThanOrEqual", most))
-        return expressions("and")(*(expressions(name)(self.key[0], value) for name, value in within))
+        return expressions("and")(*(expressions(compares)(name, value) for compares, value in within))
 
     def _opened(self, file: _OldFile) -> pa.NativeFile:
         if file.location.startswith(_LOCAL):
@@ -280,8 +324,8 @@ class ArrowRows:
             blob = read_range(self.io.newInputFile(location), offset, size)
         return parse_vector(blob, int(vector.recordCount())).numbers()
 
-    def _written(self, rows: pa.Table) -> tuple[str, Any]:
-        """Write a data file; returns its location and Iceberg's Java object."""
+    def _written(self, rows: pa.Table, partition: str) -> tuple[str, Any]:
+        """Write a data file of a partition; returns its location and Iceberg's Java object."""
         data = io.BytesIO()
         write_rows(
             rows.select([one.name for one in self.fields]).cast(pa.schema(self.fields)),
@@ -289,26 +333,34 @@ class ArrowRows:
             json.dumps(self.metadata.schema),
             self.properties,
         )
-        location = self._new_location("parquet")
+        spec, name = self.table.spec(), self._new_name("parquet")
+        parse = self.classes.static("org.apache.iceberg.SingleValueParser", "fromJson")
+        values = parse(spec.partitionType(), partition) if partition else None
+        place = (name,) if values is None else (spec, values, name)
+        location = str(self.table.locationProvider().newDataLocation(*place))
         write_file(self.io.newOutputFile(location), data.getvalue())
         file = self.io.newInputFile(location, data.tell())
         config = self.classes.static("org.apache.iceberg.MetricsConfig", "forTable")(self.table)
         metrics = self.classes.static("org.apache.iceberg.parquet.ParquetUtil", "fileMetrics")(file, config)
-        builder = self.classes.static("org.apache.iceberg.DataFiles", "builder")(self.table.spec())
+        builder = self.classes.static("org.apache.iceberg.DataFiles", "builder")(spec)
         builder = builder.withInputFile(file).withMetrics(metrics).withSortOrder(self.table.sortOrder())
+        builder = builder if values is None else builder.withPartition(values)
         return location, builder.build()
 
-    def _write_vectors(self, vectors: Mapping[str, Rows], done: Replacement) -> None:
-        data, blobs = puffin_of(vectors, "lakecdc")
-        puffin = self._new_location("puffin")
+    def _write_vectors(self, vectors: Sequence[tuple[_OldFile, Rows]], done: Replacement) -> None:
+        data, blobs = puffin_of({file.location: rows for file, rows in vectors}, "lakecdc")
+        puffin = str(self.table.locationProvider().newDataLocation(self._new_name("puffin")))
         write_file(self.io.newOutputFile(puffin), data)
-        spec, form = self.table.spec(), self.classes.static("org.apache.iceberg.FileFormat", "fromString")("puffin")
+        specs, form = self.table.specs(), self.classes.static("org.apache.iceberg.FileFormat", "fromString")("puffin")
         new_builder = self.classes.static("org.apache.iceberg.FileMetadata", "deleteFileBuilder")
-        for location, blob in blobs.items():
+        for file, _ in vectors:
+            spec, blob = specs.get(file.java.specId()), blobs[file.location]
             builder = new_builder(spec).ofPositionDeletes().withFormat(form).withPath(puffin)
-            builder = builder.withFileSizeInBytes(len(data)).withReferencedDataFile(location)
+            builder = builder.withFileSizeInBytes(len(data)).withReferencedDataFile(file.location)
+            builder = builder.withPartition(file.java.partition()) if spec.isPartitioned() else builder
             builder = builder.withContentOffset(blob.offset).withContentSizeInBytes(blob.size)
             done.deletes[puffin, blob.offset] = builder.withRecordCount(blob.rows).build()
 
-    def _new_location(self, kind: str) -> str:
-        return str(self.table.locationProvider().newDataLocation(f"00000-0-{secrets.token_hex(16)}.{kind}"))
+    @staticmethod
+    def _new_name(kind: str) -> str:
+        return f"00000-0-{secrets.token_hex(16)}.{kind}"

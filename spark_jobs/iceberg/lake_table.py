@@ -24,7 +24,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from cdc_lib.apply.decide import NeedsSpark
-from cdc_lib.apply.rows import last_changes
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.errors import MergeConflict
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
@@ -156,13 +155,12 @@ class IcebergTable(DefinedTable):
             if not _is_plain(table):
                 return None
             try:
-                rows = ArrowRows.of_table(self._session, loaded.java, loaded.metadata, table.primary_key, self._table)
-                last = read(rows.fields)
+                rows = ArrowRows.of_table(self._session, loaded.java, loaded.metadata, table, self._table)
+                changes = read(rows.fields)
                 if table.mode == "append":
-                    done = rows.append(last)
+                    done = rows.append(changes.drop_columns([ABSENT]))
                 else:
-                    last = last_changes(last, table.primary_key, begins=False)
-                    done = rows.replace(last, guard=guard, keeps_deleted=table.mode == "soft_delete")
+                    done = rows.replace(changes, guard=guard, keeps_deleted=table.mode == "soft_delete")
             except (
                 NeedsSpark,
                 pa.ArrowException,
@@ -171,8 +169,8 @@ class IcebergTable(DefinedTable):
             ) as why:  # Spark says what is wrong with a damaged file
                 log.info("%s: merged by Spark SQL: %s", self._name, why)
                 return None
-            if done.deleted > last.num_rows:
-                raise wrong_rows(self._table, f"{done.deleted} rows of {last.num_rows} changed keys")
+            if done.deleted > done.changes:
+                raise wrong_rows(self._table, f"{done.deleted} rows of {done.changes} changed keys")
             self._mark(table, commit)
             if any(name.startswith(PREFIX) for name in loaded.metadata.heads):
                 drop_left_over(loaded.java)
@@ -181,7 +179,7 @@ class IcebergTable(DefinedTable):
             branch = Branch(new_branch(), table.snapshot_id, loaded.java, self._table, rows_before)
             branch.replace(done)
             self._publish(table, branch)
-            return int(last.num_rows)
+            return done.changes
 
     def tidy(self, settings: MaintenanceConfig, named_by_cuts: Callable[[], Collection[int]], now: datetime) -> Tidied:
         """Do the maintenance that is due after a merge, usually nothing."""
@@ -544,8 +542,8 @@ class IcebergTable(DefinedTable):
 
 
 def _is_plain(table: LakeTable) -> bool:
-    """Whether the rows of a table are written in the order of the key and nothing more."""
-    return table.layout.in_key_order and not table.copies_on_write and not table.computed
+    """Whether rows of a table are written as they come, and replaced ones marked as deleted."""
+    return not table.copies_on_write and not table.computed
 
 
 def _removed(added: int | None) -> int | None:

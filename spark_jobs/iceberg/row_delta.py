@@ -59,6 +59,7 @@ class Replacement:
     """What replaces rows; data and delete files are Iceberg's Java objects.
 
     Args:
+        changes: number of changes, the last one of each key.
         deleted: number of rows that are deleted.
         rows: number of new rows.
         data: new data files, by key.
@@ -67,6 +68,7 @@ class Replacement:
         removed_deletes: deletion vectors that are in the new ones, or whose data files are removed.
     """
 
+    changes: int = 0
     deleted: int = 0
     rows: int = 0
     data: dict[Key, Any] = field(default_factory=dict)

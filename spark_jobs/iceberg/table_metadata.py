@@ -88,6 +88,11 @@ class TableMetadata:
         return next(one for one in self.plain["schemas"] if one["schema-id"] == self.schema_id)
 
     @property
+    def spec(self) -> Mapping[str, Any]:
+        """The current partition spec, as the metadata file has it."""
+        return next(one for one in self.plain["partition-specs"] if one["spec-id"] == self.plain["default-spec-id"])
+
+    @property
     def properties(self) -> Mapping[str, str]:
         """The table's properties."""
         properties: Mapping[str, str] = self.plain.get("properties", {})

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from cdc_lib.apply.decide import files_of, is_few
+from cdc_lib.apply.decide import files_of, is_few, is_plain
 from cdc_lib.apply.rows import LakeShape, changes_of
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, CorruptBatch, IncompatibleSchema, LakeRefused, MergeConflict, MergeError
@@ -62,7 +62,6 @@ from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import DRAIN, EpochChange
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
 from cdc_lib.model.lake_upkeep import Tidied
-from cdc_lib.model.manifest import ABSENT
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.route import routed_schema
@@ -608,26 +607,30 @@ class TableMerge:
         *,
         to_come: bool,
     ) -> int | None:
-        """Apply few complete changes of one source table without Spark SQL; None if Spark has to do it."""
-        (part, inputs), *others = group
-        routed, work = part.routed, part.work
-        is_empty = state is None or state.empty
-        rule = self.config.reselect.rule(routed.database, routed.name)
-        is_read_back = self.origin is not None and not to_come and reads_all(rule, self.lag)
-        is_superseded = bool(commit.supersedes) and (not is_empty or work.mode == "soft_delete")
-        if others or commit.fills or is_superseded or is_read_back:
+        """Apply few complete changes without Spark SQL; None if Spark has to do it."""
+        mode, is_empty = group[0][0].work.mode, state is None or state.empty
+        if commit.fills or (commit.supersedes and (not is_empty or mode == "soft_delete")):
             return None
-        marker = _marker(state, routed.table)
-        if not is_few(routed, work, marker, self.plan, files_of(routed.table, inputs)):
+        rules = (self.config.reselect.rule(part.routed.database, part.routed.name) for part, _ in group)
+        if self.origin is not None and not to_come and any(reads_all(rule, self.lag) for rule in rules):
+            return None
+        files = [files_of(part.routed.table, inputs) for part, inputs in group]
+        plain = (
+            is_plain(part.routed, part.work, _marker(state, part.routed.table), self.plan, of_part)
+            for (part, _), of_part in zip(group, files, strict=True)
+        )
+        if not (is_few([one for of_part in files for one in of_part]) and all(plain)):
             return None
 
         def read(fields: tuple[pa.Field, ...]) -> pa.Table:
-            constants = routed.constants(self.config.source)
-            shape = LakeShape(routed.table, fields, constants, routed.target.keeps, part.renames)
-            return changes_of(self.store, inputs, shape).drop_columns([ABSENT])
+            return pa.concat_tables(changes_of(self.store, inputs, self._shape(part, fields)) for part, inputs in group)
 
-        with _TURN if part.rows > ROWS_BESIDE else nullcontext():
-            return target.replace(read, commit, guard=work.guard)
+        with _TURN if sum(part.rows for part, _ in group) > ROWS_BESIDE else nullcontext():
+            return target.replace(read, commit, guard=any(part.work.guard for part, _ in group))
+
+    def _shape(self, part: Contribution, fields: tuple[pa.Field, ...]) -> LakeShape:
+        routed = part.routed
+        return LakeShape(routed.table, fields, routed.constants(self.config.source), routed.target.keeps, part.renames)
 
     @contextmanager
     def _reading_back(

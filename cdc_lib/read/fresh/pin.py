@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyiceberg.table import Table
 
+from cdc_lib.apply.complete import completed
 from cdc_lib.apply.decide import NeedsSpark, files_of, why_not, why_not_files, why_not_partial
 from cdc_lib.apply.key_rows import AskedKeys
 from cdc_lib.apply.rows import (
@@ -34,13 +35,13 @@ from cdc_lib.model.lake_table import COMPUTED_PROPERTY, LakeTable, Marker, compu
 from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Superseded
-from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, ONE_VERSION_MODES, STATEMENT_ROW, VALID_FROM, Mode
+from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, STATEMENT_ROW, VALID_FROM, Mode
 from cdc_lib.ports import ObjectStore
-from cdc_lib.read.fresh.complete import completed
 from cdc_lib.read.fresh.decide import not_fresh, why_lagging
 from cdc_lib.read.fresh.markers import marker_of
 from cdc_lib.read.fresh.snapshot import FreshSnapshot, WaitingChanges
 from cdc_lib.read.fresh.waiting import Waiting
+from cdc_lib.read.lookup import Many
 from cdc_lib.read.snapshot import PinnedSnapshot
 
 _COMPUTED = "the table has computed columns, which only Spark computes"
@@ -86,17 +87,32 @@ def with_waiting(
     fields = tuple(one.field for one in base.columns.choose(None))
     shape = LakeShape(routed.table, fields, routed.constants(config.source), routed.target.keeps)
     try:
-        rows = changes_of(store, work.inputs, shape)
+        rows = _completed(base, changes_of(store, work.inputs, shape), key)
     except NeedsSpark as error:
         raise not_fresh(str(error), routed.table) from None
     until = max(filter(None, (Point.at(plan.epoch, plan.stop), marker.merged_to)))
-    rows = completed(base, rows, key) if mode in ONE_VERSION_MODES else rows.drop_columns([ABSENT])
     if mode == "append":
         entries = [shape.reset(one) for one in part.entries]
         return FreshSnapshot(base, WaitingChanges((), order_of(rows), pa.concat_tables([rows, *entries]), (), until))
     return FreshSnapshot(
         base, _changed(base, work, last_changes(rows, key, begins=work.mode == "scd2"), tuple(superseded), until)
     )
+
+
+def _completed(base: PinnedSnapshot, changes: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Return changes without ``_absent``; the last one of each key has all cells.
+
+    Raises:
+        NeedsSpark: a cell is not known.
+    """
+    partial = changes.filter(pc.is_valid(changes.column(ABSENT)))
+    if not partial.num_rows:
+        return changes.drop_columns([ABSENT])
+    keys = map(base.key.parse, zip(*(partial.column(name).to_pylist() for name in key), strict=True))
+    old, _ = Many(base, list({one.order: one for one in keys}.values()), everything=True).read(
+        base.columns.choose(None)
+    )
+    return completed(changes, old, key, keeps_deleted=base.mode == "soft_delete")
 
 
 def _state(base: PinnedSnapshot, mode: Mode, marker: Marker, routed: RoutedTable) -> LakeTable:

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from itertools import count
 
 import pyarrow.parquet as pq
 import pytest
 
+from cdc_lib.apply import decide, partitions
 from cdc_lib.model.schema import SourceType
+from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.iceberg import arrow_rows
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.merging import table_merge
 from spark_jobs.runtime import session
 from tests.harness.batches import BIGINT, INT, TEXT, Row, table
 from tests.harness.lake import Lake
+from tests.harness.partitioned_tables import TRANSFORMS, merge, tables
 from tests.harness.past import local_path
 
 COLUMNS = {"id": BIGINT, "name": TEXT, "price": SourceType("decimal", precision=12, scale=2), "n": INT}
+WIDER = {**COLUMNS, "later": INT}
 
 
 LINEAGE = (2147483540, 2147483539)
 """Field ids of a row's id and of the commit that changed it last, which Spark writes as nulls."""
 
 
-def row(op, offset, key, name="new", price="1.00", n=0):
-    return Row(op, offset, {"id": key, "name": name, "price": Decimal(price), "n": n})
+def row(op, offset, key, name="new", price="1.00", n=0, **more):
+    return Row(op, offset, {"id": key, "name": name, "price": Decimal(price), "n": n, **more})
+
+
+def part(op, offset, key, **cells):
+    """Return a change that has these columns alone."""
+    values = {"id": key, **cells}
+    return Row(op, offset, values, absent=frozenset(WIDER) - frozenset(values))
 
 
 FIRST = [row("c", 10 + key, key) for key in range(1, 41)]
@@ -43,24 +55,32 @@ REST = [row("d", 220 + key, key) for key in range(1, 61)]
 
 
 @pytest.fixture
-def ways(lake, monkeypatch, mode):
+def layout():
+    return {}
+
+
+@pytest.fixture
+def ways(lake, monkeypatch, mode, layout):
     """Return two tables, and what merges a window with the same changes into both: into one in Arrow, into the other by Spark SQL."""
-    arrow, spark = (table(f"{lake.database}.{name}", COLUMNS) for name in ("arrow", "spark"))
+    names = [f"{lake.database}.{name}" for name in ("arrow", "spark")]
     settings = lake.config.model_dump(mode="json") | {"modes": [{"tables": "*.*", "mode": mode}]}
+    settings["layouts"] = [{"tables": "*.*", **layout}]
     here = Lake(lake.spark, type(lake.config).model_validate(settings), lake.store)
     starts, done = count(4, 100), []
-    real, is_few = ArrowRows._with_rows, table_merge.is_few
+    real, is_plain = ArrowRows._with_rows, table_merge.is_plain
 
     def noted(self, *arguments):
+        written = real(self, *arguments)
         done.append(self.of)
-        return real(self, *arguments)
+        return written
 
     monkeypatch.setattr(ArrowRows, "_with_rows", noted)
     monkeypatch.setattr(
-        table_merge, "is_few", lambda routed, *more: routed.table == arrow.name and is_few(routed, *more)
+        table_merge, "is_plain", lambda routed, *more: routed.table == names[0] and is_plain(routed, *more)
     )
 
-    def merge(rows, *, read_at=None, same_files=True):
+    def merge(rows, *, read_at=None, same_summary=True, by=1, columns=COLUMNS):
+        arrow, spark = (table(name, columns) for name in names)
         if read_at:
             stop, values = 104, [one.values for one in rows]
             manifests = [here.batches.chunk(one, read_at, values, snapshot="s") for one in (arrow, spark)]
@@ -70,15 +90,15 @@ def ways(lake, monkeypatch, mode):
             manifests = [here.batches.window(start, stop, {arrow: rows, spark: rows})]
         done.clear()
         here.merge(here.batches.plan(stop, *manifests))
-        assert done == [arrow.name]
-        columns = [*COLUMNS, "_epoch", "_binlog", "_offset", "_row", "_ts"]
+        assert done == [arrow.name] * by
+        columns = [*columns, "_epoch", "_binlog", "_offset", "_row", "_ts"]
         columns += {"soft_delete": ["_is_deleted"], "append": ["_op"]}.get(mode, [])
         assert here.rows(arrow.name, *columns) == here.rows(spark.name, *columns)
-        if same_files:
-            assert files(here, arrow.name) == files(here, spark.name)
+        assert files(here, arrow.name) == files(here, spark.name)
+        if same_summary:
             assert summary(here, arrow.name) == summary(here, spark.name)
 
-    return [arrow.name, spark.name], merge
+    return names, merge
 
 
 @pytest.fixture
@@ -86,13 +106,22 @@ def mode():
     return "mirror"
 
 
+PLACES = ("file_path", "referenced_data_file", "content_offset", "first_row_id")
+SIZES = ("file_size_in_bytes", "content_size_in_bytes", "column_sizes", "split_offsets", "readable_metrics")
+
+
 def files(lake, name):
-    """Return what Iceberg knows of a table's files, without names, sizes and the rows' lineage, which follows from their positions."""
-    columns = (
-        "content, record_count, spec_id, sort_order_id, value_counts, null_value_counts, lower_bounds, upper_bounds"
-    )
-    found = [one.asDict() for one in lake.spark.sql(f"SELECT {columns} FROM {lake.name(name)}.files").collect()]
+    """Return what Iceberg knows of a table's files, without names, sizes and the rows' lineage, which follows from their positions.
+
+    Files all of whose rows are deleted are left out: Spark keeps some of them.
+    """
+    found = [one.asDict() for one in lake.spark.sql(f"SELECT * FROM {lake.name(name)}.files").collect()]
+    rows = {one["file_path"]: one["record_count"] for one in found if not one["content"]}
+    empty = {path for one in found if rows.get(path := one["referenced_data_file"]) == one["record_count"]}
+    found = [one for one in found if not empty & {one["file_path"], one["referenced_data_file"]}]
     for one in found:
+        for left_out in (*PLACES, *SIZES):
+            del one[left_out]
         for counts in (one["value_counts"], one["null_value_counts"]):
             for field in LINEAGE if counts else ():
                 counts.pop(field, None)
@@ -114,6 +143,89 @@ def test_rows_files_and_summaries_are_those_of_spark(ways):
         merge(rows)
 
 
+@pytest.mark.turns(4)
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_partitions_are_those_of_spark(lake, tmp_path, monkeypatch, transform):
+    """Of each transform of each lake type: the same rows in the same partitions, also of rows that move to another one."""
+    chosen = tables([transform], [(3, "merge_on_read")])
+    here, there = (Lake(lake.spark, lake.config, LocalStore(tmp_path / name)) for name in ("here", "there"))
+    real, written = ArrowRows._with_rows, []
+    monkeypatch.setattr(ArrowRows, "_with_rows", lambda *given: (real(*given), written.append(given))[0])
+    merge(here, chosen)
+    assert len(written) == 2 * len(chosen)
+    monkeypatch.setattr(decide, "FEW_ROWS", -1)
+    merge(there, chosen)
+    assert len(written) == 2 * len(chosen)
+    for one in chosen:
+        names = [one.schema(each.database).name for each in (here, there)]
+        assert here.rows(names[0], "id", "v") == there.rows(names[1], "id", "v") != []
+        assert files(here, names[0]) == files(there, names[1])
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"partition_by": ["bucket(3, id)", "truncate(1, name)"], "sort_by": ["price DESC", "name DESC NULLS LAST"]},
+        {"sort_by": ["name", "n DESC NULLS FIRST"]},
+    ],
+)
+def test_rows_have_the_layout_of_the_source_file(lake, ways):
+    """Several fields of the partition, and rows of a file in the order of other columns."""
+    (arrow, spark), merge = ways
+    merge(FIRST)
+    for order in (SECOND, THIRD):
+        merge(order, same_summary=False)  # Spark keeps files all of whose rows are deleted
+    found = [ids(lake, name) for name in (arrow, spark)]
+    assert all(one in found[1] for one in found[0])
+
+
+def ids(lake, name):
+    """Return the ids of each data file, in their order."""
+    paths = lake.spark.sql(f"SELECT file_path FROM {lake.name(name)}.data_files").collect()
+    return sorted(pq.read_table(local_path(row[0]))["id"].to_pylist() for row in paths)
+
+
+def test_old_files_keep_the_partitions_that_they_were_written_with(lake, ways):
+    """Somebody else has given the tables other partitions in between."""
+    (arrow, spark), merge = ways
+    merge(FIRST)
+    for name in (arrow, spark):
+        lake.spark.sql(f"ALTER TABLE {lake.name(name)} ADD PARTITION FIELD bucket(2, id)")
+    merge(SECOND)
+    for name in (arrow, spark):
+        lake.spark.sql(f"ALTER TABLE {lake.name(name)} DROP PARTITION FIELD bucket(2, id)")
+    merge(THIRD, same_summary=False)
+    assert {one["spec_id"] for one in files(lake, arrow)} == {0, 1}
+
+
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("layout", [{"partition_by": ["bucket(2, id)"]}])
+def test_rows_of_very_many_partitions_are_written_by_spark(ways, monkeypatch, most):
+    """Each partition is a file, for which Java is called several times."""
+    _, merge = ways
+    monkeypatch.setattr(partitions, "MOST_PARTITIONS", most)
+    merge(FIRST, by=1 if most == 2 else 0)
+
+
+def test_tables_that_share_a_lake_table_are_merged_in_one_commit(lake, monkeypatch):
+    """Of equal keys each changes its own row."""
+    rule = {"tables": f"{lake.database}_*.orders", "into": f"{lake.database}.orders", "keys": ["schema"]}
+    lake.config = type(lake.config).model_validate(lake.config.model_dump(mode="json") | {"routes": [rule]})
+    one, two = (table(f"{lake.database}_{number}.orders", COLUMNS) for number in (1, 2))
+    real, written = ArrowRows._with_rows, []
+    monkeypatch.setattr(ArrowRows, "_with_rows", lambda *given: (real(*given), written.append(given[2].num_rows))[0])
+    lake.merge(lake.batches.plan(104, lake.batches.window(4, 104, {one: FIRST, two: FIRST})))
+    lake.merge(lake.batches.plan(204, lake.batches.window(104, 204, {one: SECOND[:2], two: [row("u", 115, 2, "two")]})))
+    assert (written, lake.snapshots(one.name)) == ([80, 2], 2)
+    found = {(schema[-1], key): name for schema, key, name in lake.rows(one.name, "_source_schema", "id", "name")}
+    assert {key: name for key, name in found.items() if key[1] <= 2} == {
+        ("1", 1): "Zoë",
+        ("2", 1): "new",
+        ("2", 2): "two",
+    }
+    assert len(found) == 79
+
+
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
 def test_rows_that_are_newer_than_a_change_stay(lake, ways):
     """A chunk was read in the middle of the window that is merged after it."""
@@ -124,14 +236,56 @@ def test_rows_that_are_newer_than_a_change_stay(lake, ways):
     assert {(1, "read"), (2, "read"), (3, "newer"), (90, "another")} <= set(lake.rows(arrow, "id", "name"))
 
 
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
+@pytest.mark.parametrize("layout", [{}, {"partition_by": ["truncate(1, name)"]}])
+def test_rows_that_lack_columns_are_completed_as_by_spark(lake, ways):
+    """From earlier changes of the merge, and from the lake's row, whose file may lack a column that was added since."""
+    (arrow, _), merge = ways[0], partial(ways[1], same_summary=False)
+    merge(FIRST)
+    merge(
+        [part("u", 110, 1, n=1), part("u", 111, 2, name="two"), part("d", 112, 3), row("c", 113, 50), row("u", 114, 9)]
+    )
+    merge(
+        [
+            part("u", 210, 1, price=Decimal("5.00")),
+            part("u", 211, 50, n=4),
+            part("u", 212, 1, n=None),
+            row("c", 213, 51),
+        ]
+    )
+    merge([row("d", 310, 1), row("c", 311, 1, "back"), part("u", 312, 1, n=8), part("d", 313, 50), part("d", 314, 51)])
+    found = {values[0]: values[1:] for values in lake.rows(arrow, "id", "name", "price", "n")}
+    assert (found[1], found[2]) == (("back", Decimal("1.00"), 8), ("two", Decimal("1.00"), 0))
+
+
+@pytest.mark.parametrize("mode", ["mirror"])
+def test_rows_whose_cells_are_not_known_are_merged_by_spark(lake, ways):
+    """Such as those of a row that moved to another key."""
+    (_, spark), merge = ways
+    merge(FIRST)
+    moved = [part("d", 110, 1), replace(part("u", 110, 90, n=1), row=1)]
+    merge(moved, by=0, same_summary=False)
+    assert (90, "new", Decimal("1.00"), 1) in lake.rows(spark, "id", "name", "price", "n")
+
+
+def test_a_column_that_was_added_is_null_in_the_rows_of_older_files(lake, ways):
+    """Which an incomplete change of such a row keeps."""
+    (arrow, _), merge = ways
+    merge(FIRST)
+    merge([row("c", 110, 60, later=5)], columns=WIDER)
+    merge([part("u", 210, 1, n=1), part("u", 211, 60, n=2)], columns=WIDER, same_summary=False)
+    found = lake.rows(arrow, "id", "name", "n", "later")
+    assert {(1, "new", 1, None), (60, "new", 2, 5)} <= set(found)
+
+
 def test_a_file_all_of_whose_rows_are_deleted_is_removed(lake, ways):
     """So that nothing is left of the table, and the next rows begin with nothing to look into."""
     (arrow, _), merge = ways
     merge(FIRST)
     merge(SECOND)
-    merge(REST, same_files=False)
+    merge(REST, same_summary=False)
     assert (lake.rows(arrow, "id"), files(lake, arrow)) == ([], [])
-    merge([row("c", 350, 5)], same_files=False)
+    merge([row("c", 350, 5)], same_summary=False)
     assert lake.rows(arrow, "id") == [(5,)]
 
 

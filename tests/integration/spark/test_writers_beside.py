@@ -45,7 +45,7 @@ pytestmark = pytest.mark.turns(6)
 
 LOAD = {"the first look at the table": (lake_table.IcebergTable, "load")}
 CREATION, COLUMNS = "the creation of a table", "the change of a table's columns"
-CONTROL_EVENT = ("the renaming of columns", "the change of a table's key")
+CONTROL_EVENT = ("the renaming of columns", "the dropping of columns", "the change of a table's key")
 """Points that no writer of these tests comes to."""
 POINTS = {**LOAD, **{name: where for name, where in COMMITS.items() if name not in CONTROL_EVENT}}
 IN_ARROW = "the writing of the rows in Arrow"
