@@ -9,6 +9,7 @@ from functools import partial
 
 from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.source import SourceConfig
+from cdc_lib.model.pace import counted
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.reselect.rows import Reselector
 from spark_jobs.job import arguments_of, ended, log_in
@@ -33,7 +34,7 @@ def _merge(config: SourceConfig, options: argparse.Namespace, *, handed: Credent
     cut = run(config, plan, pipeline.store, origin, partial(pipeline.plan_merge, by=options.by))
     if cut is None:
         return "nothing to merge"
-    return f"cut {cut.merge_id} at {cut.position}, {sum(t.changes for t in cut.tables)} changes"
+    return f"cut {cut.merge_id} at {cut.position}, {counted(sum(t.changes for t in cut.tables), 'change')}"
 
 
 def _reselector(config: SourceConfig, handed: Credentials | None) -> Reselector:

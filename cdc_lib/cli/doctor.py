@@ -23,6 +23,7 @@ from cdc_lib.doctor.examine import examine
 from cdc_lib.doctor.visit import Visit
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.model.finding import Finding
+from cdc_lib.model.pace import counted
 
 _THREADS = 64
 
@@ -126,6 +127,6 @@ def show_lines(lines: Sequence[Line]) -> None:
     rows = ((line.source, Text(line.level, style=_STYLES.get(line.level, "")), line.what, line.hint) for line in lines)
     table(("source", "", "finding", "what to do"), rows)
     errors, warnings, unknown = (sum(line.level == one for line in lines) for one in ("error", "warning", "unknown"))
-    found = f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
+    found = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
     found += f", {unknown} not known" if unknown else ""
     say(found, style="red" if errors else "yellow" if unknown else "green")

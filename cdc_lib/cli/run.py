@@ -11,9 +11,10 @@ from cdc_lib.cli.changed_rows import compare_changed_rows
 from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import say
 from cdc_lib.cli.pipelines import open_pipeline
-from cdc_lib.cli.step.ack import show_ack
+from cdc_lib.cli.step.ack import ack_line, say_quarantined
 from cdc_lib.cli.step.drain import drain_units
-from cdc_lib.cli.step.plan import show_units
+from cdc_lib.model.pace import counted, listed
+from cdc_lib.model.window import SnapshotTask
 
 
 def run(context: typer.Context, source: SourceName) -> None:
@@ -29,24 +30,27 @@ def run(context: typer.Context, source: SourceName) -> None:
     config = config_of(loaded)
     by = caller("run")
     pipeline = open_pipeline(config)
-    _step(1, "plan")
     units = pipeline.plan(by=by)
-    show_units(pipeline, units)
-    _step(2, "drain")
-    drain_units(config, units, config.snapshot.until(datetime.now(UTC)))
-    _step(3, "ack drain")
-    show_ack(pipeline.ack_drain(by=by))
-    _step(4, "merge")
+    if not units:
+        pipeline.refuse_nothing()
+    snapshots = sum(isinstance(unit, SnapshotTask) for unit in units)
+    _step(1, "plan", listed((len(units) - snapshots, "window"), (snapshots, "snapshot")) or "nothing to drain")
+    if units:
+        _step(2, "drain")
+        drain_units(config, units, config.snapshot.until(datetime.now(UTC)))
+    acked = pipeline.ack_drain(by=by)
+    _step(3, "ack drain", ack_line(acked))
+    say_quarantined(acked)
     plan = pipeline.plan_merge(by=by)
     if plan is None:
-        say("nothing to merge")
+        _step(4, "plan merge", "nothing to merge")
         return
-    say(f"{len(plan.batches)} batches up to {plan.stop}")
+    _step(4, "plan merge", f"{counted(len(plan.batches), 'batch')} up to {plan.stop}")
+    _step(5, "merge")
     job.run_job("merge", loaded)
     compare_changed_rows(config)
-    _step(5, "ack lake")
-    show_ack(pipeline.ack_lake(by=by))
+    _step(6, "ack lake", ack_line(pipeline.ack_lake(by=by)))
 
 
-def _step(number: int, name: str) -> None:
-    say(f"[{number}/5] {name}", style="bold cyan")
+def _step(number: int, name: str, result: str = "") -> None:
+    say(f"[{number}/6] {name}{': ' * bool(result)}{result}", style="bold cyan")

@@ -32,6 +32,7 @@ from cdc_lib.cli.output import (
 from cdc_lib.config import Loaded, credentials_from_environment, load_sources
 from cdc_lib.errors import CdcError
 from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.pace import counted, listed
 from cdc_lib.model.quarantine import LaggingTable
 from cdc_lib.model.results import Status
 from cdc_lib.model.verify import Verified
@@ -306,12 +307,12 @@ def _position(at: Cursor | None) -> str:
 
 def pending(outcome: Status) -> str:
     """Return the work that the lake lacks: snapshots, windows of earlier epochs (whose binlogs may be purged), bytes of binlog."""
-    counts = ((outcome.pending_snapshots, "snapshots"), (outcome.pending_windows, "windows of earlier epochs"))
-    return ", ".join([*(f"{count} {what}" for count, what in counts if count), size(outcome.pending_bytes)])
+    windows = counted(outcome.pending_windows, "window") + " of earlier epochs" if outcome.pending_windows else ""
+    known = (listed((outcome.pending_snapshots, "snapshot")), windows, size(outcome.pending_bytes))
+    return ", ".join(filter(None, known))
 
 
 def _in_flight(at: Cursor | None) -> str:
     if at is None:
         return ""
-    counts = ((len(at.in_flight), "windows"), (len(at.open_snapshots), "snapshots"))
-    return ", ".join(f"{count} {what}" for count, what in counts if count) or "nothing"
+    return listed((len(at.in_flight), "window"), (len(at.open_snapshots), "snapshot")) or "nothing"

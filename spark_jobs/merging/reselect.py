@@ -23,6 +23,7 @@ from cdc_lib.model.lake_table import LakeTable, Reselected
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import OP
 from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.model.pace import counted
 from cdc_lib.model.position import Point
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
@@ -126,7 +127,8 @@ class SourceReselect:
         if not isinstance(found, Reread):
             return self._without(last.where(replaced), routed, rule, found)
         self.say(
-            f"{routed.table}: {keys.num_rows} rows re-selected as of {tuple(found.reach.low)}, {found.missing} of them deleted"
+            f"{routed.table}: {counted(keys.num_rows, 'row')} re-selected as of {found.reach.low.file:06d}:{found.reach.low.offset}, "
+            f"{found.missing} of them deleted"
         )
         row = RowMapping(routed.target.keeps, constants)
         rows = changes(self.session, self.store, routed.table, [MergeInput(found.batch, None)], table.columns, row)

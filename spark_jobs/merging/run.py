@@ -26,6 +26,7 @@ from cdc_lib.merge.publish import publish_cut
 from cdc_lib.merge.table_batches import by_table
 from cdc_lib.merge.table_faults import FailedTable
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
+from cdc_lib.model.pace import counted
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.policy import lag_of
@@ -235,7 +236,7 @@ def merge_all(
                 failed.append(FailedTable(tuple(lake.tables), str(lake.name), error))
             raise
         applied, took = sum(cut.changes for cut in cuts), time.monotonic() - began
-        say(f"{', '.join(lake.tables)}: {applied} changes into {lake.name} in {took:.1f} s")
+        say(f"{', '.join(lake.tables)}: {counted(applied, 'change')} into {lake.name} in {took:.1f} s")
         if changed is not None:
             changed.update({(cut.table, cut.lake_table): cut.changes for cut in cuts})
         return cuts

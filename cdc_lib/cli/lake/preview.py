@@ -10,6 +10,7 @@ import typer
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import print_json, say, table, width
+from cdc_lib.model.pace import counted
 
 _WIDEST = 40
 """Maximum characters of a cell in a table; JSON has all of them."""
@@ -50,7 +51,7 @@ def show_rows(rows: dict[str, list[Any]], *, as_json: bool) -> None:
     table(fitting, zip(*(columns[name] for name in fitting), strict=True), whole_lines=True)
     if hidden := list(rows)[len(fitting) :]:
         say(f"{len(hidden)} more columns: {', '.join(hidden)}; --json shows everything")
-    say(f"{_count(rows)} rows")
+    say(counted(_count(rows), "row"))
 
 
 def fit(columns: dict[str, list[str]], room: int) -> Sequence[str]:

@@ -7,6 +7,7 @@ import typer
 from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import say
 from cdc_lib.cli.pipelines import open_pipeline, open_store_pipeline
+from cdc_lib.model.pace import listed
 from cdc_lib.pipeline import AckResult
 
 
@@ -29,10 +30,21 @@ def ack_lake(context: typer.Context, source: SourceName) -> None:
 
 
 def show_ack(result: AckResult) -> None:
-    """Print how far a cursor moved."""
+    """Print how far a cursor moved, and what was quarantined there."""
+    say(ack_line(result))
+    say_quarantined(result)
+
+
+def ack_line(result: AckResult) -> str:
+    """Return how far a cursor moved."""
     moved = f"{result.start} → {result.stop}" if result.start != result.stop else f"at {result.stop}"
     waiting = f", {result.waiting} still waiting" if result.waiting else ""
-    say(f"{result.consumer} cursor {moved}: {result.windows} windows, {result.chunks} chunks{waiting}")
+    over = listed((result.windows, "window"), (result.chunks, "chunk")) or "nothing new"
+    return f"{result.consumer} cursor {moved}: {over}{waiting}"
+
+
+def say_quarantined(result: AckResult) -> None:
+    """Print the tables that were quarantined where a cursor moved, or are to be read again."""
     for one in result.quarantined:
         if one.fault is None:
             say(f"to be read again: {one.table}: {one.why}")

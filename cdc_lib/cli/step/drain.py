@@ -16,6 +16,7 @@ from cdc_lib.cli.output import console, say, show_error, size
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.model.pace import counted
 from cdc_lib.model.window import DrainUnit, SnapshotTask
 from cdc_lib.pipeline import DrainResult
 
@@ -91,7 +92,8 @@ def _report(progress: Progress, future: Future[DrainResult], unit: DrainUnit, fa
         failed.append(error)
         progress.console.print(Text(f"{unit.id}: failed", style="red"), soft_wrap=True)
         return
-    amount = f"{result.rows:,} rows, {size(result.bytes)}, {result.events:,} events in {result.seconds:.1f} s"
+    events = f", {counted(result.events, 'event')}" if result.events else ""
+    amount = f"{counted(result.rows, 'row')}, {size(result.bytes)}{events} in {result.seconds:.1f} s"
     progress.console.print(Text(f"{result.unit_id}: {amount}"), soft_wrap=True)
     for one in result.quarantined:
         line = f"{result.unit_id}: {one.table} is left out: {one.fault.reason} [{one.fault.position}]"
@@ -100,4 +102,7 @@ def _report(progress: Progress, future: Future[DrainResult], unit: DrainUnit, fa
 
 def _progress() -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console(), transient=True)
+    out = console()
+    return Progress(
+        *columns, console=out, transient=True, disable=not out.is_terminal
+    )  # in a file it leaves an empty line

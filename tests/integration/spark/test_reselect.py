@@ -407,7 +407,7 @@ def test_the_merge_job_reselects_with_the_log_in_that_it_gets(capture, tmp_path)
     )
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
-    assert "r: 1 rows re-selected" in done.stdout
+    assert "r: 1 row re-selected as of 0000" in done.stdout
     assert capture.credentials.password not in said
 
 

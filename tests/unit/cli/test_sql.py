@@ -74,7 +74,7 @@ def test_the_changes_between_two_cuts_are_shown_by_key(cdc, items):
         {"_change_type": "insert", "country": "fr", "id": 1, "name": "later", "raw": "00ff"}
     ]
     assert json.loads(cdc(*call, "--until-cut", f"{GTID}:1", "--json").stdout) == []
-    assert "1 rows" in cdc(*call, "--columns", "id").stdout
+    assert "1 row\n" in cdc(*call, "--columns", "id").stdout
     result = cdc("changes", "shop", "shop.items", "--since-cut", f"{GTID}:1")
     assert result.exit_code == 2
     assert "append mode: its rows are the changes" in result.stderr

@@ -127,7 +127,7 @@ def test_without_an_answer_of_the_server_only_the_end_of_the_binlog_is_unknown(c
     table = cdc("status", "shop")
     assert table.exit_code == 3
     assert "binlog.000007:1234" in table.stdout
-    assert "1 windows, 1 snapshots" in table.stdout
+    assert "1 window, 1 snapshot " in table.stdout
     assert "shop: the end of the binlog is unknown, because the server cannot be asked: " in table.stdout
 
 

@@ -20,6 +20,14 @@ def test_a_line_shows_progress_rate_and_time_left():
     assert pace.tick(1, 20.0 + EVERY) is not None
 
 
+def test_work_that_does_not_move_says_nothing_and_a_slow_one_no_rate_of_zero():
+    """The next line comes with the next thing that is done."""
+    pace = Pace("backlog", "tables", 9, 0.0)
+    assert pace.tick(1, 20.0) == "backlog: 1 tables of about 9 in 20 s, about 3 min left"
+    assert pace.tick(0, 60.0) is None
+    assert pace.tick(1, 61.0) is not None
+
+
 def test_what_was_done_before_counts_for_no_speed():
     """A snapshot continues where an earlier run was stopped."""
     pace = Pace("s", "rows", 3000, 0.0, 1000, 1000)
