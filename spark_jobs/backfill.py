@@ -30,6 +30,7 @@ from cdc_lib.merge.plan import StoredBatch, tables_of
 from cdc_lib.merge.table_batches import by_table
 from cdc_lib.model.backfill import COPY_SUFFIX, Backfill, BackfillReport, BackfillRequest
 from cdc_lib.model.lake_table import LakeTable, Marker
+from cdc_lib.model.pace import counted, listed
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 from cdc_lib.pipeline import Pipeline
@@ -125,7 +126,9 @@ def _merged(config: SourceConfig, options: argparse.Namespace) -> str:
         report = backfill(spark, config, pipeline, request)
     if options.report:
         Path(options.report).write_bytes(documents.dump(report))
-    return f"{len(report.tables)} tables, {report.changes} changes of {request.period} merged again"
+    return (
+        f"{counted(len(report.tables), 'table')}, {counted(report.changes, 'change')} of {request.period} merged again"
+    )
 
 
 def backfill(
@@ -183,7 +186,9 @@ def _attempt(
         counts=counts,
         answers=answers,
     )
-    say(f"{request.period}: {found.chosen} windows, {len(found.snapshots)} snapshots, {len(batches)} batches to read")
+    say(
+        f"{request.period}: {listed((found.chosen, 'window'), (len(found.snapshots), 'snapshot'))}; {counted(len(batches), 'batch')} to read"
+    )
     return BackfillReport(
         source=config.source,
         period=str(request.period),

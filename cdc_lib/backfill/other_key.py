@@ -15,6 +15,7 @@ from cdc_lib.lake.evolution import can_be_rekeyed
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.backfill import COPY_SUFFIX, BackfillRequest, LeftOutWindows
 from cdc_lib.model.lake_table import LakeTable
+from cdc_lib.model.pace import counted
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 
@@ -108,9 +109,8 @@ def left_out_windows(table: TableName, found: OneKey) -> LeftOutWindows:
 
 def left_out_line(left_out: LeftOutWindows) -> str:
     """Return a line that says which windows are left out, and why."""
-    windows = "1 window" if left_out.windows == 1 else f"{left_out.windows} windows"
     return (
-        f"{left_out.table}: {windows} of rows with {_all(left_out.keys)} left out: the lake table keeps rows by "
+        f"{left_out.table}: {counted(left_out.windows, 'window')} of rows with {_all(left_out.keys)} left out: the lake table keeps rows by "
         f"{_shown(left_out.lake_key)}, and a later snapshot replaced all of them"
     )
 

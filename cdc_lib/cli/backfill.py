@@ -15,6 +15,7 @@ from cdc_lib.cli.output import print_json, say
 from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.backfill import COPY_SUFFIX, BackfillPreview, BackfillRequest
+from cdc_lib.model.pace import listed
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.objects.open import open_at
 
@@ -76,7 +77,7 @@ def _show(found: BackfillPreview) -> None:
     if not found.windows and not found.snapshots:
         say(f"nothing of {found.period} was ever merged")
         return
-    say(f"{found.period}: {found.windows} windows and {found.snapshots} snapshots of tables")
+    say(f"{found.period}: {listed((found.windows, 'window'), (found.snapshots, 'snapshot'))}")
     for table in found.tables:
         say(f"  {table}")
     for one in found.left_out:

@@ -12,6 +12,7 @@ from cdc_lib.cli.context import config_of
 from cdc_lib.cli.output import plain, print_json, say
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import Loaded, SourceConfig
+from cdc_lib.model.pace import counted
 from cdc_lib.model.results import Status
 from cdc_lib.status.coverage import coverage_findings, current, summary_of
 from cdc_lib.verify.coverage.start import compare_due_ranges, said
@@ -42,7 +43,7 @@ def say_coverage(outcome: Status, config: SourceConfig | None) -> None:
     coverages = current(outcome.coverage, config.verify, outcome.last_cut)
     source, now, period = outcome.source, datetime.now(UTC), config.verify.cover_every
     if period is not None and (found := summary_of(coverages, period, now)) is not None:
-        tables = "1 table" if found.tables == 1 else f"{found.tables} tables"
+        tables = counted(found.tables, "table")
         since = max(found.since, now - period)
         oldest, one = found.oldest, found.oldest_range
         last = (

@@ -10,6 +10,7 @@ from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import agreed, say
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.pace import counted
 from cdc_lib.model.results import ResnapshotPreview
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.snapshot.partial import PartialRequest
@@ -93,7 +94,7 @@ def _ask_whole(pipeline: Pipeline, source: str, tables: list[str], why: str, *, 
     for one in previews:
         say(_described(one, replaces=replaces))
     say("Until they are read, the lake does not change these tables; the others are merged as ever.")
-    if not agreed(f"Read {len(previews)} tables of {source} again?", yes=yes):
+    if not agreed(f"Read {counted(len(previews), 'table')} of {source} again?", yes=yes):
         return
     for record in pipeline.resnapshot(
         [one.table for one in previews], by=caller("snapshot"), why=why, replaces=replaces

@@ -221,9 +221,9 @@ def say_changed_rows(outcome: Status) -> None:
         oldest = min(equal, key=lambda one: one.equal_at or one.at)
         rows = sum(one.equal for one in equal)
         gtids = f" (GTIDs {oldest.equal_gtid_set})" if oldest.equal_gtid_set else ""
-        tables = "1 table" if len(equal) == 1 else f"{len(equal)} tables"
+        tables = counted(len(equal), "table")
         say(
-            f"{outcome.source}: {rows} rows of {tables} that merges changed last equal the source, compared since "
+            f"{outcome.source}: {counted(rows, 'row')} of {tables} that merges changed last equal the source, compared since "
             f"{oldest.equal_at:%Y-%m-%d %H:%M:%S} UTC up to {oldest.equal_position}{gtids} or later; "
             "this says nothing about their other rows"
         )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.pace import counted
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.table_name import TableName
@@ -152,9 +153,9 @@ class SnapshotTask:
     def progress(self) -> str:
         """How much is acknowledged, for people."""
         if not self.ranges:
-            return f"{self.chunks} chunks so far"
+            return f"{counted(self.chunks, 'chunk')} so far"
         done = sum(one.complete for one in self.ranges)
-        return f"{self.chunks} chunks so far, {done} of {len(self.ranges)} ranges complete"
+        return f"{counted(self.chunks, 'chunk')} so far, {done} of {len(self.ranges)} ranges complete"
 
     @property
     def requested_at(self) -> Point:

@@ -20,6 +20,7 @@ from cdc_lib.errors import CdcError, ConfigError, CursorMoved, StoreError, Store
 from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.lake_table import LakeTable
+from cdc_lib.model.pace import counted
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report, TableReport
@@ -256,4 +257,4 @@ def _line(one: TableReport) -> str:
     differences = ", ".join(f"{count} {what}" for count, what in counts if count) or "no difference"
     more = f", about {one.unexamined} more not looked at" if one.unexamined else ""
     repaired = f", {one.repaired} repaired" if one.repaired else f", not repaired: {one.refused}" if one.refused else ""
-    return f"{one.table}: {one.source_rows} rows, {differences}{more}{repaired}{kept} ({one.seconds:.1f} s)"
+    return f"{one.table}: {counted(one.source_rows, 'row')}, {differences}{more}{repaired}{kept} ({one.seconds:.1f} s)"

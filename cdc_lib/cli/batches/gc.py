@@ -11,6 +11,7 @@ import typer
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.output import print_json, say, size, table
 from cdc_lib.cli.pipelines import open_store_pipeline
+from cdc_lib.model.pace import counted
 from cdc_lib.retention.garbage_collector import carry_out, plan_collection, prune_cursors
 from cdc_lib.retention.removal import Collection
 
@@ -61,8 +62,8 @@ def show(planned: Collection, *, removed: bool) -> None:
     else:
         say("nothing to collect")
     for why, count in sorted(planned.kept.items()):
-        say(f"{count} windows stay: {why}")
+        say(f"kept: {counted(count, 'window')}: {why}")
     for name, count in sorted(planned.holding.items()):
-        say(f"{name} holds back {count} windows that are old enough to go", style="yellow")
+        say(f"{name} holds back {counted(count, 'window')} old enough to go", style="yellow")
     if rows and not removed:
         say("--yes removes it")

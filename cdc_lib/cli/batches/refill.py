@@ -11,6 +11,7 @@ from cdc_lib.backfill.refill_window import RefilledWindow
 from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import agreed, say, size
 from cdc_lib.cli.pipelines import open_pipeline
+from cdc_lib.model.pace import counted
 
 
 def refill(
@@ -58,5 +59,5 @@ def refill(
 
 def _shown(one: RefilledWindow) -> RefilledWindow:
     result, origin = one.result, "the raw archive" if one.from_archive else "the server"
-    say(f"{result.unit_id}: {result.rows} rows, {size(result.bytes)}, from {origin}")
+    say(f"{result.unit_id}: {counted(result.rows, 'row')}, {size(result.bytes)}, from {origin}")
     return one

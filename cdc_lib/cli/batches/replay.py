@@ -11,6 +11,7 @@ from cdc_lib.backfill.replay import BatchReplay
 from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import say, size
 from cdc_lib.cli.pipelines import open_pipeline, open_store_pipeline
+from cdc_lib.model.pace import counted
 from cdc_lib.model.results import DrainResult
 from cdc_lib.store.objects.open import open_at
 
@@ -48,4 +49,4 @@ def replay(
 
 
 def _report(result: DrainResult) -> None:
-    say(f"{result.unit_id}: {result.rows} rows, {size(result.bytes)}")
+    say(f"{result.unit_id}: {counted(result.rows, 'row')}, {size(result.bytes)}")

@@ -11,6 +11,7 @@ from cdc_lib.cli.output import agreed, say
 from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.merge.planner import plan_of
 from cdc_lib.model.cursor import LAKE
+from cdc_lib.model.pace import counted
 
 
 def rollback(
@@ -28,7 +29,7 @@ def rollback(
     lake = pipeline.cursors.load(source, LAKE)
     if lake is not None and lake.is_merging:
         plan = plan_of(lake)
-        say(f"in flight: {len(plan.batches)} batches from {plan.start} to {plan.stop}")
+        say(f"in flight: {counted(len(plan.batches), 'batch')} from {plan.start} to {plan.stop}")
         if not agreed(f"Forget this merge of {source}?", yes=yes):
             return
     moved = pipeline.rollback(by=caller("step rollback"), why=why)

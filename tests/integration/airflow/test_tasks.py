@@ -411,7 +411,7 @@ def test_the_verify_dag_runs_separately_and_fails_for_wrong_rows(
     right = station.trigger(dag)
     assert station.wait_for_run(dag, right)["state"] == "success"
     (task,) = station.tasks(dag, right)
-    assert "orders: 1 rows" in station.task_log(dag, right, "verify", task["try_number"], task["map_index"])
+    assert "orders: 1 row," in station.task_log(dag, right, "verify", task["try_number"], task["map_index"])
 
     source.sql("SET SESSION sql_log_bin = 0", "INSERT INTO orders VALUES (2, 'unlogged row')")
     wrong = station.trigger(dag)

@@ -175,10 +175,10 @@ def test_gc_removes_what_all_have_read_and_nothing_else(cdc, batches, store):
     done = cdc("batches", "gc", "shop", "--yes").stdout
     assert windows(store) == before[1:]
     assert [info.key for info in store.list(f"shop/batches/000001/{before[0]}")] == []
-    assert "2 windows stay: not acknowledged by audit" in done
-    assert "audit holds back 1 windows" in done
+    assert "kept: 2 windows: not acknowledged by audit" in done
+    assert "audit holds back 1 window old enough to go" in done
     read(store, "audit", ack=2)
-    assert "1 windows stay: younger than store.keep_batches_for" in cdc("batches", "gc", "shop").stdout
+    assert "kept: 1 window: younger than store.keep_batches_for" in cdc("batches", "gc", "shop").stdout
     assert json.loads(cdc("batches", "gc", "shop", "--yes", "--json").stdout)["removed"] is True
     assert windows(store) == before[2:]
     assert "nothing to collect" in cdc("batches", "gc", "shop", "--yes").stdout
