@@ -72,7 +72,7 @@ def fitted(layout: Layout, columns: Sequence[LakeColumn], lake_table: str) -> La
             hint="Correct it under layouts in the source file.",
             lake_table=lake_table,
         )
-    return _renamed(layout, {column.name.lower(): column.name for column in columns})
+    return renamed(layout, {column.name.lower(): column.name for column in columns})
 
 
 def has_layout(has: Layout, layout: Layout, names: Sequence[str]) -> bool:
@@ -85,15 +85,24 @@ def has_layout(has: Layout, layout: Layout, names: Sequence[str]) -> bool:
     """
     by_lower = {name.lower(): name for name in names}
     needed = {one.column.lower() for one in layout.partition_by} | {one.column.lower() for one in layout.sort_by}
-    return needed <= by_lower.keys() and has == _renamed(layout, by_lower)
+    return needed <= by_lower.keys() and has == renamed(layout, by_lower)
 
 
-def _renamed(layout: Layout, names: Mapping[str, str]) -> Layout:
-    """Return the layout with other names of its columns, by their names in lower case."""
+def renamed(layout: Layout, names: Mapping[str, str]) -> Layout:
+    """Return the layout with other names of its columns.
+
+    Args:
+        layout: a layout.
+        names: the new names, by the old ones in lower case; other columns keep theirs.
+    """
+
+    def new(name: str) -> str:
+        return names.get(name.lower(), name)
+
     return replace(
         layout,
-        partition_by=tuple(replace(one, column=names[one.column.lower()]) for one in layout.partition_by),
-        sort_by=tuple(replace(one, column=names[one.column.lower()]) for one in layout.sort_by),
+        partition_by=tuple(replace(one, column=new(one.column)) for one in layout.partition_by),
+        sort_by=tuple(replace(one, column=new(one.column)) for one in layout.sort_by),
     )
 
 

@@ -221,6 +221,8 @@ class ArrowRows:
             least = pc.min(rows.column(column)).as_py()
             if least is not None and least < Decimal(low):
                 raise NeedsSpark("a partition cannot hold a value")
+        if not {one.column for one in self.lake.layout.sort_by} <= {*rows.column_names}:
+            raise NeedsSpark("a column of the sort order has another name")
         order = self.lake.layout.sort_by or [SortField(name) for name in self.lake.primary_key or ORDER]
         for partition, part in partitions_of(in_order(rows, order), self.metadata.schema["fields"], self.metadata.spec):
             location, file = self._written(part, partition)

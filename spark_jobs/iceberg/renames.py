@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 
 from cdc_lib.errors import MergeConflict
 from cdc_lib.lake.computed import renamed
+from cdc_lib.lake.layout import renamed as renamed_layout
 from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_json, to_json
 from cdc_lib.model.lake_table import COMPUTED_PROPERTY, KEY_PROPERTY, LakeTable
+from cdc_lib.model.layout import LAYOUT_PROPERTY
 from spark_jobs.iceberg.loading import identity_of, texts
 
 
@@ -27,7 +29,7 @@ def rename_columns(
     renames: Sequence[ColumnRename],
     of: str,
 ) -> None:
-    """Rename columns, and write the renames and the key, in one commit.
+    """Rename columns, and write the renames, the key and the layout, in one commit.
 
     Args:
         session: a Spark session.
@@ -54,6 +56,8 @@ def rename_columns(
     properties = change.updateProperties().set(RENAMES_PROPERTY, to_json(renames)).set(KEY_PROPERTY, key)
     if state.computed:
         properties = properties.set(COMPUTED_PROPERTY, json.dumps(renamed(state.computed, names)))
+    if state.layout.columns:
+        properties = properties.set(LAYOUT_PROPERTY, renamed_layout(state.layout, lower).to_json())
     properties.commit()
     change.commitTransaction()
 

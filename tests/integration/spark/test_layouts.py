@@ -12,8 +12,10 @@ from cdc_lib.config.modes import ModeRule
 from cdc_lib.config.schema_changes import SchemaChangesConfig
 from cdc_lib.errors import CdcError, ConfigError, MergeError
 from cdc_lib.lake.catalog import open_table
+from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.lake_table import MARKER_PROPERTY
 from cdc_lib.model.layout import Layout
+from cdc_lib.model.position import Point
 from cdc_lib.model.schema import SourceType
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.iceberg.ddl import SETTINGS
@@ -220,6 +222,24 @@ def test_other_modes_have_layouts_too(lake, orders, mode):
     columns = [column.name for column in lake.state(plain.name).columns]
     assert lake.rows(orders.name, *columns) == lake.rows(plain.name, *columns)
     assert len({row.partition for row in files_of(lake, orders, "data_files")}) > 1
+
+
+def test_a_layout_follows_a_column_that_the_source_renames(lake, orders):
+    """The next rows come in that order, and once the source file has the new name, no file is written again."""
+    lay_out(lake, partition_by=["day(created)"], sort_by=["created"])
+    merge_history(lake, orders)
+    target = lake.target(orders.name)
+    rename = ColumnRename(orders.name, Point(1, 1, 450), (("created", "made"),))
+    target.rename(target.load(), {"created": "made"}, [rename])
+    later = table(orders.name, {"made" if name == "created" else name: kind for name, kind in COLUMNS.items()})
+    lay_out(lake, partition_by=["day(made)"], sort_by=["made"])
+    rows = [
+        Row("c", 510 + key, {"id": 100 + key, "v": 1, "t": "", "made": DAY_0 - timedelta(hours=key)})
+        for key in range(5)
+    ]
+    lake.merge(lake.batches.plan(604, lake.batches.window(504, 604, {later: rows})))
+    assert lake.state(orders.name).layout.columns == ("made", "made")
+    assert not keep(lake, orders).laid_out
 
 
 def test_partitions_and_order_follow_a_renamed_column(lake, orders):
