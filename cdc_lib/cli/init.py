@@ -222,8 +222,8 @@ def _examine(config: SourceConfig, path: Path) -> list[Line]:
 
 def _next(config: SourceConfig, lines: list[Line]) -> str:
     variable = config.server.password_env
-    if any(line.level == "error" for line in lines):
-        return "next: do what the errors say, then: cdc doctor"
+    if any(line.code for line in lines):
+        return "next: do what the findings say, then: cdc doctor"
     if lines:
         return f"next: cdc run {config.source}, or unpause the DAG cdc_{config.source} in Airflow"
     if variable is None:
