@@ -66,6 +66,8 @@ def statement_effects(
     now = StatementEffects(
         dropped=before.dropped, shadow=before.shadow, added_defaults=before.pending_defaults, kept=kept
     )
+    # A merge left the table as it is at a DROP, which is no entry of it then: that of the next CREATE removes the rows of before.
+    is_left = before.dropped is not None and (before.merged_to is None or before.merged_to < before.dropped)
     manifests = tuple(manifests)
     reads = [low_of(one) for one in manifests if one.chunk is not None and one.chunk.table == table and one.schemas]
     for manifest in manifests:
@@ -77,7 +79,9 @@ def statement_effects(
                 removes = after.before != now.before or (
                     statement.kind == "drop" and policy.at("drop_table", at) != "keep"
                 )
-                now = _counted(after, statement, at, manifest) if removes else after
+                now = (
+                    _counted(after, statement, at, manifest, is_left=is_left and not now.entries) if removes else after
+                )
     return _found(now, reads)
 
 
@@ -87,10 +91,12 @@ def _found(now: StatementEffects, reads: Iterable[Point]) -> StatementEffects:
     return replace(now, dropped=None) if exists else now
 
 
-def _counted(now: StatementEffects, statement: TableStatement, at: Point, manifest: Manifest) -> StatementEffects:
+def _counted(
+    now: StatementEffects, statement: TableStatement, at: Point, manifest: Manifest, *, is_left: bool
+) -> StatementEffects:
     """Add the position of a statement that removed the rows."""
     reset = TableReset(*at, statement.time or manifest.last_time, statement.gtid)
-    removes = statement.replaces or statement.kind in ("truncate", "drop")
+    removes = is_left or statement.replaces or statement.kind in ("truncate", "drop")
     return replace(now, resets=(*now.resets, reset), entries=(*now.entries, reset) if removes else now.entries)
 
 

@@ -104,6 +104,21 @@ def test_a_table_that_an_alter_redefines_is_read_again(source):
     }
 
 
+def test_a_list_that_was_left_as_it_is_at_a_drop_is_empty_after_the_next_create(source):
+    """The rows before the DROP had another type, so the merge of the DROP changed nothing."""
+    source.run("CREATE TABLE t (i INT, j INT)", "INSERT INTO t VALUES (1, 1), (1, 2)")
+    source.round()
+    source.round()
+    source.run("DROP TABLE t", "CREATE TABLE t (i CHAR(9))", "INSERT INTO t VALUES ('a')", "DROP TABLE t")
+    source.round()
+    assert any("left as it is, because the source dropped the table" in line for line in source.lake.said)
+    source.run("CREATE TABLE t (i INT)", "INSERT INTO t VALUES (7), (8)")
+    source.round()
+    entries = source.lake.rows(f"{source.capture.database}.t", "_offset", "_op", "i")
+    emptied = max(at for at, op, _ in entries if op == "t")
+    assert [(op, i) for at, op, i in entries if at > emptied] == [("c", 7), ("c", 8)]
+
+
 def test_the_state_of_before_is_read_as_of_its_cut(source):
     """With its columns, its key and its mode, without Spark."""
     database, store = source.capture.database, source.capture.store
