@@ -13,6 +13,8 @@ ALLOWED_QUARANTINE = (
     # The lake cannot have the column, and only the source or the file can give it another name.
     ("unsupported_value", r"has a name that is reserved in the lake|have names that Spark takes for one"),
     ("incompatible_schema", r"has a name that is reserved in the lake"),
+    # The same of a table that a RENAME gave its name: its snapshot cannot begin.
+    ("config_error", r"have names that Spark takes for one"),
 )
 """Codes and messages for which one table may be quarantined."""
 
