@@ -39,10 +39,10 @@ def test_the_lag_is_unknown_until_the_first_cut(capture):
     assert lags(capture) is None
     drain_all(capture)
     assert lags(capture) is None
-    assert pending(capture.pipeline.status()).startswith("1 snapshots")
+    assert pending(capture.pipeline.status()).startswith("1 snapshot, ")
     Lake("t").merge_all(capture)
     assert lags(capture) == 0
-    assert "snapshots" not in pending(capture.pipeline.status())
+    assert "snapshot" not in pending(capture.pipeline.status())
 
 
 def test_a_snapshot_that_waits_and_a_window_that_is_drained_count(capture):
