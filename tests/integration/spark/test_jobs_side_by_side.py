@@ -101,8 +101,9 @@ def new_source(
                 "lake": {"type": "jdbc", "uri": catalog, "warehouse": f"s3://{bucket}/{folder}/lake", **(lake or {})},
             }
             database = f"{folder}_{secrets.token_hex(6)}"
-            # Rows of a table with a filter are written by Spark's tasks.
-            settings["filters"] = [{"tables": f"{database}.orders", "where": "id > 0"}]
+            # Bloom filters are written by Spark's tasks.
+            bloom = {"write.parquet.bloom-filter-enabled.column.id": "true"}
+            settings["layouts"] = [{"tables": f"{database}.orders", "properties": bloom}]
             mysql_server.execute(f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
             stack.callback(mysql_server.execute, f"DROP DATABASE {database}")
             source = SourceOnS3(mysql_server, database, tmp_path / folder, spark_server, settings=settings, **merge)
