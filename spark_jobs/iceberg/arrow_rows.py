@@ -111,7 +111,7 @@ class _KeysOfChanges:
     def of(cls, keys: pa.Table, changes: pa.Table, order: Order | None) -> _KeysOfChanges:
         asked = AskedKeys([one.combine_chunks() for one in keys.columns])
         lacking, outdated = np.zeros(keys.num_rows, np.bool_), np.zeros(keys.num_rows, np.bool_)
-        partial = changes.filter(pc.is_valid(changes.column(ABSENT))).select(keys.column_names)
+        partial = changes.select(keys.column_names).filter(pc.is_valid(changes.column(ABSENT)))
         if partial.num_rows:
             _, numbers = asked.find(KeyRows.of(partial.columns, None))
             lacking[numbers] = True

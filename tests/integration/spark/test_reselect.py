@@ -201,7 +201,7 @@ def test_a_merge_that_dies_between_read_and_commit_leaves_nothing_and_is_done_ag
 
 
 def test_a_source_that_was_quiet_before_the_run_is_not_reselected(capture, lake):
-    """The run takes all that it saw, so the cut is of one transaction, however old the changes are and whatever came since."""
+    """The run takes all that it saw, so the cut is of one transaction, however old the changes are. Later ones do not count."""
     reselecting(lake, when_lag_exceeds="0s")
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT)")
     capture.execute("INSERT INTO r VALUES (1, 1), (2, 1)")
