@@ -36,7 +36,7 @@ def options(
         typer.Option(
             "--sources",
             envvar="CDC_SOURCES",
-            help="Folder of the source files. Default: dags/sources, here or below AIRFLOW_HOME.",
+            help="Folder of the source files. Default: sources below the DAG files of AIRFLOW_HOME, else dags/sources.",
         ),
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,

@@ -16,6 +16,7 @@ import pytest
 
 from cdc_lib.cli.init import DAG_FILES
 from tests.harness.pages import ROOT, shell_lines
+from tests.harness.terminal import typed
 from tests.supply_chain.release import build
 
 pytestmark = pytest.mark.turns(4)
@@ -71,7 +72,7 @@ def test_an_index_can_show_the_package(archives: tuple[Path, Path]):
 
 
 def test_both_archives_have_the_dag_files_and_no_test(archives: tuple[Path, Path]):
-    """``cdc init --airflow`` writes them from the wheel; an environment can be built from the source archive."""
+    """``cdc init`` writes them from the wheel; an environment can be built from the source archive."""
     source, wheel = archives
     with zipfile.ZipFile(wheel) as opened:
         for name in DAG_FILES:
@@ -100,10 +101,16 @@ class Newcomer:
         python = Path(sys.executable).resolve().parent
         self.env = kept | {"HOME": str(home), "PATH": f"{self.bin}:{python}:/usr/bin:/bin"} | variables
 
-    def types(self, line: str, answers: str = "") -> str:
+    def answers(self, line: str, answers: list[str]) -> str:
+        """Run one line in a terminal, type the answers, and return what it shows."""
+        code, shown = typed(["bash", "-c", line], answers, self.env, self.checkout)
+        assert code == 0, f"$ {line}\n{shown}"
+        return shown
+
+    def types(self, line: str) -> str:
         """Run one line and return what it prints."""
         done = subprocess.run(
-            ["bash", "-c", line], cwd=self.checkout, env=self.env, input=answers, capture_output=True, text=True, timeout=1500,
+            ["bash", "-c", line], cwd=self.checkout, env=self.env, capture_output=True, text=True, timeout=1500,
         )  # fmt: skip
         assert done.returncode == 0, f"$ {line}\n{done.stdout}\n{done.stderr}"
         if "-m venv" in line:
@@ -133,23 +140,22 @@ def test_the_commands_of_readme_and_install_run_as_they_are_printed(
     mariadb_server.execute(f"INSERT INTO {mariadb_database}.orders VALUES (1, 'bell'), (2, 'lamp')")
     person = Newcomer(home, checkout, archives[1], {"BILLING_PASSWORD": mariadb_server.cdc_password})
 
-    def answered(source: str) -> str:
+    def answered(source: str) -> list[str]:
         places = [f"file://{tmp_path}/batches", f"jdbc:sqlite:{tmp_path}/catalog.db", f"file://{tmp_path}/lake"]
         server = [mariadb_server.host, str(mariadb_server.port), mariadb_server.cdc_user, "BILLING_PASSWORD"]
-        return "\n".join([source, *server, f"{mariadb_database}.*", *places, ""])
+        return [source, *server, f"{mariadb_database}.*", *places, "", ""]
 
     undecided = []
     for line in [*shell_lines(PAGES["docs/install.md"]), *shell_lines(PAGES["README.md"])]:
         command = re.sub(r"^\./dev (?=cdc )", "", line)  # it is the environment of the checkout
         if line in ELSEWHERE:
             continue
-        if command.endswith("cdc init"):
-            assert "billing.yaml" in person.types(command, answered("billing"))
-        elif command == "cdc init --airflow":
+        if command == "cdc init":
             person.env["AIRFLOW_HOME"] = str(home / "airflow")
-            shutil.rmtree(checkout / "dags")
-            person.types(command, answered("billing"))
+            assert "billing.yaml" in person.answers(command, answered("billing"))
             assert {one.name for one in (home / "airflow" / "dags").glob("*.py")} == set(DAG_FILES)
+        elif command.endswith("/cdc init"):
+            assert "billing.yaml" in person.answers(command, answered("billing"))
         elif re.match(r"(~/lakecdc/bin/)?(cdc|pip|python) |python3 -m venv ", command):
             said = person.types(command)
             assert not command.startswith("cdc verify") or "no difference" in said or "equal" in said, said
