@@ -15,7 +15,9 @@ from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
 from cdc_lib.model.layout import SortField
 
-_FIELD_ID = b"PARQUET:field_id"
+FIELD_ID = b"PARQUET:field_id"
+"""Name of the metadata of an Arrow field that has Iceberg's id."""
+
 _TYPES = {
     "boolean": pa.bool_(),
     "int": pa.int32(),
@@ -53,7 +55,7 @@ def lake_fields(columns: Sequence[Mapping[str, Any]]) -> tuple[pa.Field, ...]:
             str(one["name"]),
             _arrow_type(one["type"]),
             nullable=not one["required"],
-            metadata={_FIELD_ID: str(one["id"]).encode()},
+            metadata={FIELD_ID: str(one["id"]).encode()},
         )
         for one in columns
     )
@@ -188,8 +190,8 @@ class _FileColumns:
             NeedsSpark: the file does not have them.
         """
         parquet = pq.ParquetFile(file)
-        ids = {(one.metadata or {}).get(_FIELD_ID): number for number, one in enumerate(parquet.schema_arrow)}
-        numbers = [ids.get(one.metadata[_FIELD_ID]) for one in fields]
+        ids = {(one.metadata or {}).get(FIELD_ID): number for number, one in enumerate(parquet.schema_arrow)}
+        numbers = [ids.get(one.metadata[FIELD_ID]) for one in fields]
         lacks = any(
             number is None and not (may_lack and one.nullable) for number, one in zip(numbers, fields, strict=True)
         )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -33,7 +32,6 @@ from cdc_lib.apply.data_files import (
     write_rows,
 )
 from cdc_lib.apply.decide import NeedsSpark
-from cdc_lib.apply.deletion_vector import parse_vector, puffin_of
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
 from cdc_lib.apply.partitions import partitions_of
 from cdc_lib.apply.rows import Order, last_changes, less, order_of, with_column
@@ -44,9 +42,10 @@ from cdc_lib.model.layout import SortField
 from cdc_lib.model.manifest import ABSENT, OP
 from cdc_lib.model.table_mode import IS_DELETED
 from spark_jobs.iceberg.branches import wrong_rows
-from spark_jobs.iceberg.file_streams import InputStream, read_range, write_file
+from spark_jobs.iceberg.deleted_rows import DeletedRows, OldFile, new_name
+from spark_jobs.iceberg.file_streams import opened, write_file
 from spark_jobs.iceberg.key_check import COUNTED_KEYS
-from spark_jobs.iceberg.row_delta import WHOLE, Key, Replacement, each
+from spark_jobs.iceberg.row_delta import WHOLE, Replacement, each
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.iceberg.truncated import prunes
 from spark_jobs.runtime.java_classes import JavaClasses, java_classes
@@ -54,39 +53,9 @@ from spark_jobs.runtime.java_classes import JavaClasses, java_classes
 MOST_RECORDS, MOST_RECORDS_HERE = 1_000_000, 20_000_000
 """Most rows whose keys this process reads: those of more are read by all executors, or by the cores of this machine."""
 
-_FORMAT_VERSION = 3
 _ENCRYPTED = "encryption.key-id"
 _OVERRIDES = {CODEC: "spark.sql.iceberg.compression-codec", LEVEL: "spark.sql.iceberg.compression-level"}
 """Settings of a session that count more than the properties of a table."""
-
-_LOCAL = "file:"
-"""Files of this machine are read without Java: bytes of Java's streams are copied three times."""
-
-_SMALL_FILE = 1 << 20
-"""Most bytes of a data file that is read as a whole: to ask for its parts takes longer."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Vector:
-    """A deletion vector, and Iceberg's Java object of it."""
-
-    java: Any
-    key: Key
-
-    @classmethod
-    def of(cls, java: Any) -> _Vector:
-        if str(java.format()) != "PUFFIN":
-            raise NeedsSpark("rows of the table are deleted in another way than by deletion vectors")
-        return cls(java, (str(java.location()), int(java.contentOffset())))
-
-
-@dataclass(frozen=True, slots=True)
-class _OldFile:
-    """A data file of the table, Iceberg's Java object of it, and the rows of it that are deleted."""
-
-    java: Any
-    location: str
-    vector: _Vector | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +101,7 @@ class ArrowRows:
         classes: cache of Iceberg's classes.
         of: the source table, for messages.
         most_records: rows whose keys are read.
+        deleted: of the table.
     """
 
     table: Any
@@ -143,6 +113,7 @@ class ArrowRows:
     classes: JavaClasses
     of: str
     most_records: int
+    deleted: DeletedRows
 
     @classmethod
     def of_table(
@@ -154,14 +125,15 @@ class ArrowRows:
             NeedsSpark: the table is one that only Spark writes.
         """
         plain, properties = metadata.plain, metadata.properties
-        if int(plain["format-version"]) != _FORMAT_VERSION or _ENCRYPTED in properties:
-            raise NeedsSpark("the table is of format version 2, or encrypted")
+        if _ENCRYPTED in properties:
+            raise NeedsSpark("the table is encrypted")
         overrides = {one: session.conf.get(name, None) for one, name in _OVERRIDES.items()}
         properties = {**properties, **{one: text for one, text in overrides.items() if text is not None}}
-        codec_of(properties)
+        storage, version, codec = table.io(), int(plain["format-version"]), codec_of(properties)
         most = MOST_RECORDS_HERE if (session.sparkContext.master or "").startswith("local") else MOST_RECORDS
         fields, classes = lake_fields(metadata.schema["fields"]), java_classes(session)
-        rows = cls(table, table.io(), metadata, properties, lake, fields, classes, of, most)
+        deleted = DeletedRows(table, storage, classes, version, codec)
+        rows = cls(table, storage, metadata, properties, lake, fields, classes, of, most, deleted)
         if any(pa.types.is_floating(one.type) for one in rows.key_fields):
             raise NeedsSpark("a column of the key is inexact")
         return rows
@@ -229,16 +201,16 @@ class ArrowRows:
             done.data[location, WHOLE] = file
         return done
 
-    def _delete(self, files: Sequence[_OldFile], asked: _KeysOfChanges, done: Replacement) -> None:
+    def _delete(self, files: Sequence[OldFile], asked: _KeysOfChanges, done: Replacement) -> None:
         """Delete the rows of the keys, without those that are newer than their changes."""
-        vectors = list[tuple[_OldFile, Rows]]()
+        marked = list[tuple[OldFile, Rows]]()
         for file in files:
             with self._opened(file) as stream:
                 positions, numbers = positions_of(stream, self.key_fields, asked.keys)
                 if not len(positions):
                     continue
-                before = self._deleted(file)
-                is_live = ~np.isin(positions, before, assume_unique=True)
+                own, shared = self.deleted.read(file)
+                is_live = ~np.isin(positions, np.union1d(own, shared), assume_unique=True)
                 positions, numbers = positions[is_live], numbers[is_live]
                 if (needed := asked.lacking[numbers]).any():
                     asked.old.append(rows_at(stream, self.fields, positions[needed]))
@@ -250,16 +222,15 @@ class ArrowRows:
             if not len(positions):
                 continue
             done.deleted += len(positions)
-            if file.vector is not None:
-                done.removed_deletes[file.vector.key] = file.vector.java
-            if len(positions) + len(before) == int(file.java.recordCount()):
+            done.removed_deletes |= {one.key: one.java for one in file.deletes if one.is_own}
+            # Shared deletes of a file that is removed would count as deletes of other rows.
+            if not len(shared) and len(positions) + len(own) == int(file.java.recordCount()):
                 done.removed_data[file.location, WHOLE] = file.java
             else:
-                vectors.append((file, np.union1d(before, positions)))
-        if vectors:
-            self._write_vectors(vectors, done)
+                marked.append((file, np.union1d(own, positions)))
+        self.deleted.write(marked, done)
 
-    def _count(self, files: Sequence[_OldFile], keys: pa.Table, known: int) -> None:
+    def _count(self, files: Sequence[OldFile], keys: pa.Table, known: int) -> None:
         """Count the rows of the keys in another way.
 
         Raises:
@@ -268,11 +239,12 @@ class ArrowRows:
         found = 0
         for file in files:
             with self._opened(file) as stream:
-                found += len(np.setdiff1d(joined_positions(stream, self.key_fields, keys), self._deleted(file)))
+                own, shared = self.deleted.read(file)
+                found += len(np.setdiff1d(joined_positions(stream, self.key_fields, keys), np.union1d(own, shared)))
         if found != known:
             raise wrong_rows(self.of, f"{known} rows of {keys.num_rows} changed keys are found, and there are {found}")
 
-    def _files(self, keys: pa.Table) -> Iterator[_OldFile]:
+    def _files(self, keys: pa.Table) -> Iterator[OldFile]:
         """Yield the files of the table's snapshot that may have one of the keys.
 
         Raises:
@@ -282,15 +254,11 @@ class ArrowRows:
         planned = scan.filter(self._bounds(keys)).planFiles()
         try:
             for task in each(planned):
-                file, deletes = task.file(), [*each(task.deletes())]
-                records += int(file.recordCount())
+                file = self.deleted.planned(task)
+                records += int(file.java.recordCount())
                 if records > self.most_records:
                     raise NeedsSpark("the keys of very many rows have to be read")
-                location = str(file.location())
-                if len(deletes) > 1 or any(str(one.referencedDataFile()) != location for one in deletes):
-                    raise NeedsSpark("rows of the table are deleted in another way than by deletion vectors")
-                vectors = [_Vector.of(one) for one in deletes]
-                yield _OldFile(file, location, vectors[0] if vectors else None)
+                yield file
         finally:
             planned.close()
 
@@ -304,27 +272,8 @@ class ArrowRows:
         within = (("greaterThanOrEqual", least), ("lessThanOrEqual", most))
         return expressions("and")(*(expressions(compares)(name, value) for compares, value in within))
 
-    def _opened(self, file: _OldFile) -> pa.NativeFile:
-        if file.location.startswith(_LOCAL):
-            return pa.OSFile(file.location.removeprefix(_LOCAL))
-        size = int(file.java.fileSizeInBytes())
-        found = self.io.newInputFile(file.location, size)
-        if size <= _SMALL_FILE:
-            return pa.BufferReader(read_range(found, 0, size))
-        return pa.PythonFile(InputStream(found, size), "r")
-
-    def _deleted(self, file: _OldFile) -> Rows:
-        """Return the positions of a file's rows that are deleted already."""
-        if file.vector is None:
-            return np.zeros(0, np.int64)
-        (location, offset), vector = file.vector.key, file.vector.java
-        size = int(vector.contentSizeInBytes())
-        if location.startswith(_LOCAL):
-            with pa.OSFile(location.removeprefix(_LOCAL)) as puffin:
-                blob = puffin.read_at(size, offset)
-        else:
-            blob = read_range(self.io.newInputFile(location), offset, size)
-        return parse_vector(blob, int(vector.recordCount())).numbers()
+    def _opened(self, file: OldFile) -> pa.NativeFile:
+        return opened(self.io, file.location, int(file.java.fileSizeInBytes()))
 
     def _written(self, rows: pa.Table, partition: str) -> tuple[str, Any]:
         """Write a data file of a partition; returns its location and Iceberg's Java object."""
@@ -335,7 +284,7 @@ class ArrowRows:
             json.dumps(self.metadata.schema),
             self.properties,
         )
-        spec, name = self.table.spec(), self._new_name("parquet")
+        spec, name = self.table.spec(), new_name(".parquet")
         parse = self.classes.static("org.apache.iceberg.SingleValueParser", "fromJson")
         values = parse(spec.partitionType(), partition) if partition else None
         place = (name,) if values is None else (spec, values, name)
@@ -348,21 +297,3 @@ class ArrowRows:
         builder = builder.withInputFile(file).withMetrics(metrics).withSortOrder(self.table.sortOrder())
         builder = builder if values is None else builder.withPartition(values)
         return location, builder.build()
-
-    def _write_vectors(self, vectors: Sequence[tuple[_OldFile, Rows]], done: Replacement) -> None:
-        data, blobs = puffin_of({file.location: rows for file, rows in vectors}, "lakecdc")
-        puffin = str(self.table.locationProvider().newDataLocation(self._new_name("puffin")))
-        write_file(self.io.newOutputFile(puffin), data)
-        specs, form = self.table.specs(), self.classes.static("org.apache.iceberg.FileFormat", "fromString")("puffin")
-        new_builder = self.classes.static("org.apache.iceberg.FileMetadata", "deleteFileBuilder")
-        for file, _ in vectors:
-            spec, blob = specs.get(file.java.specId()), blobs[file.location]
-            builder = new_builder(spec).ofPositionDeletes().withFormat(form).withPath(puffin)
-            builder = builder.withFileSizeInBytes(len(data)).withReferencedDataFile(file.location)
-            builder = builder.withPartition(file.java.partition()) if spec.isPartitioned() else builder
-            builder = builder.withContentOffset(blob.offset).withContentSizeInBytes(blob.size)
-            done.deletes[puffin, blob.offset] = builder.withRecordCount(blob.rows).build()
-
-    @staticmethod
-    def _new_name(kind: str) -> str:
-        return f"00000-0-{secrets.token_hex(16)}.{kind}"

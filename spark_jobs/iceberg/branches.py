@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
@@ -290,7 +290,9 @@ def _refuse_other(table: Any, name: str, expected: int | None, of: str) -> None:
         )
 
 
-def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: JavaClasses) -> int:
+def publish(
+    branch: Branch, table: Any, properties: Callable[[int | None], Mapping[str, str]], classes: JavaClasses
+) -> int:
     """Commit the branch and its new files as the table's next snapshot and remove the branch, in one commit; returns the snapshot.
 
     Iceberg validates what was not one statement on the branch against the parent that was read.
@@ -298,31 +300,41 @@ def publish(branch: Branch, table: Any, properties: Mapping[str, str], classes: 
     Args:
         branch: a branch with all statements executed.
         table: Iceberg's Java object, whose refs and properties were checked.
-        properties: of the snapshot's summary.
+        properties: of the snapshot's summary, of a number of rows by that summary.
         classes: cache of Iceberg's classes.
 
     Raises:
         MergeError: the snapshot would have another number of rows than the branch.
         Py4JJavaError: CommitFailedException if the table's metadata changed since it was loaded.
     """
-    change = table.newTransaction()
-    refuse_moved(change.table(), branch)
-    # Iceberg does not rebase a schema change on another commit, so all checks still hold at the commit.
-    change.updateSchema().commit()
     net = Net.of(table, branch.made, branch.files)
     net.replace(branch.replaced)
-    net.commit_to(change, branch.parent, properties, classes)
-    if branch.snapshot_id is not None:
-        change.manageSnapshots().removeBranch(branch.name).commit()
-        expire(change, table, branch.made)
+    change = _changed(branch, table, net, properties(branch.rows), classes)
+    expected = branch.rows
+    if expected is not None and (freed := net.freed(change.table().currentSnapshot(), table.io())):
+        expected += freed
+        change = _changed(branch, table, net, properties(expected), classes)
     published = change.table().currentSnapshot()
     rows = rows_of(published.summary())
-    if not SAME_ROWS.allows(branch.rows, rows):
-        raise wrong_rows(branch.of, f"{branch.rows} rows on the branch, {rows} in the snapshot to be published")
+    if not SAME_ROWS.allows(expected, rows):
+        raise wrong_rows(branch.of, f"{expected} rows on the branch, {rows} in the snapshot to be published")
     change.commitTransaction()
     if branch.made:
         remove_files(table, net, published, classes)
     return int(published.snapshotId())
+
+
+def _changed(branch: Branch, table: Any, net: Net, properties: Mapping[str, str], classes: JavaClasses) -> Any:
+    """Return a transaction with the net and without the branch, which is not committed."""
+    change = table.newTransaction()
+    refuse_moved(change.table(), branch)
+    # Iceberg does not rebase a schema change on another commit, so all checks still hold at the commit.
+    change.updateSchema().commit()
+    net.commit_to(change, branch.parent, properties, classes)
+    if branch.snapshot_id is not None:
+        change.manageSnapshots().removeBranch(branch.name).commit()
+        expire(change, table, branch.made)
+    return change
 
 
 def expire(change: Any, table: Any, snapshots: Collection[int], *, files: bool = False) -> None:

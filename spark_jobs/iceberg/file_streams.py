@@ -5,6 +5,14 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pyarrow as pa
+
+_LOCAL = "file:"
+"""Files of this machine are read without Java: bytes of Java's streams are copied three times."""
+
+_SMALL_FILE = 1 << 20
+"""Most bytes of a file that is read as a whole: to ask for its parts takes longer."""
+
 
 class InputStream(io.RawIOBase):
     """A file of a lake table, read where it is asked for.
@@ -55,15 +63,34 @@ class InputStream(io.RawIOBase):
         super().close()
 
 
-def read_range(file: Any, offset: int, size: int) -> bytes:
+def opened(storage: Any, location: str, size: int) -> pa.NativeFile:
+    """Open a file.
+
+    Args:
+        storage: Iceberg's FileIO.
+        location: of the file.
+        size: in bytes.
+    """
+    if location.startswith(_LOCAL):
+        return pa.OSFile(location.removeprefix(_LOCAL))
+    if size <= _SMALL_FILE:
+        return pa.BufferReader(read_range(storage, location, 0, size))
+    return pa.PythonFile(InputStream(storage.newInputFile(location, size), size), "r")
+
+
+def read_range(storage: Any, location: str, offset: int, size: int) -> bytes:
     """Return a part of a file.
 
     Args:
-        file: Iceberg's InputFile.
+        storage: Iceberg's FileIO.
+        location: of the file.
         offset: where it begins.
         size: in bytes.
     """
-    with InputStream(file, offset + size) as stream:
+    if location.startswith(_LOCAL):
+        with pa.OSFile(location.removeprefix(_LOCAL)) as file:
+            return bytes(file.read_at(size, offset))
+    with InputStream(storage.newInputFile(location), offset + size) as stream:
         stream.seek(offset)
         return stream.read()
 

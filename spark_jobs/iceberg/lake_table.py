@@ -475,8 +475,7 @@ class IcebergTable(DefinedTable):
         change = redefined(self._session, java, to)
         branch = Branch(new_branch(), to.table.snapshot_id, change.table(), self._table, 0)
         yield branch
-        marks = {**self._marks, **publication(self._merge_id, branch.rows)}
-        now = publish_beginning(change, branch, marks, java_classes(self._session))
+        now = publish_beginning(change, branch, self._marked(branch.rows), java_classes(self._session))
         self._beginning, self._read, self._followed, self._newest = None, Read(now), to.table.renames, None
 
     def _abandon(self, branch: Branch, error: Exception) -> None:
@@ -492,10 +491,9 @@ class IcebergTable(DefinedTable):
         """Publish; retried if other metadata of the table changed at the same time, such as another job's branch."""
         java = branch.table
         for attempts_left in reversed(range(PUBLISH_ATTEMPTS)):
-            marks = {**self._marks, **publication(self._merge_id, branch.rows)}
             refuse_renamed(java, table.renames if self._followed is None else self._followed, self._table)
             try:
-                now = publish(branch, java, marks, java_classes(self._session))
+                now = publish(branch, java, self._marked, java_classes(self._session))
             except Py4JJavaError as error:
                 if not attempts_left or not is_overtaken(error):
                     raise
@@ -514,6 +512,10 @@ class IcebergTable(DefinedTable):
             for name, marker in commit.markers.items()
         }
         self._marks, self._merge_id = {**table.carried, **of_tables}, commit.merge_id
+
+    def _marked(self, rows: int | None) -> dict[str, str]:
+        """Return the properties of the commit to come, after which the table has so many rows."""
+        return {**self._marks, **publication(self._merge_id, rows)}
 
     def _view(self, name: str) -> str:
         return view_of(self._session, name)

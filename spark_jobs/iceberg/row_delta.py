@@ -144,6 +144,20 @@ class Net:
                 self.unneeded.add(key[0])
                 del self.deletes[key]
 
+    def freed(self, snapshot: Any, io: Any) -> int:
+        """Return how many rows a snapshot of the net has more because Iceberg removed deletes that had no rows.
+
+        A compaction leaves them, and they count as deletes of rows until every data file is newer.
+        """
+        removed = sum(int(file.recordCount()) for file in self.removed_deletes.values())
+        if int(snapshot.summary().get("removed-position-deletes") or 0) == removed:
+            return 0
+        numbers = (int(one.minSequenceNumber()) for one in each(snapshot.dataManifests(io)))
+        # Negative for a manifest of removed files alone.
+        oldest = min((one for one in numbers if one >= 0), default=int(snapshot.sequenceNumber()))
+        others = (one for one in each(snapshot.removedDeleteFiles(io)) if _key(one) not in self.removed_deletes)
+        return sum(int(one.recordCount()) for one in others if one.dataSequenceNumber() < oldest)
+
     def commit_to(self, change: Any, parent: int | None, properties: Mapping[str, str], classes: JavaClasses) -> None:
         """Commit the net to ``main`` as one row delta of a transaction.
 

@@ -13,7 +13,7 @@ import pytest
 from cdc_lib.apply import decide, partitions
 from cdc_lib.model.schema import SourceType
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.iceberg import arrow_rows
+from spark_jobs.iceberg import file_streams
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.merging import table_merge
 from spark_jobs.runtime import session
@@ -79,7 +79,7 @@ def ways(lake, monkeypatch, mode, layout):
         table_merge, "is_plain", lambda routed, *more: routed.table == names[0] and is_plain(routed, *more)
     )
 
-    def merge(rows, *, read_at=None, same_summary=True, by=1, columns=COLUMNS):
+    def merge(rows, *, read_at=None, same_files=True, same_summary=True, by=1, columns=COLUMNS):
         arrow, spark = (table(name, columns) for name in names)
         if read_at:
             stop, values = 104, [one.values for one in rows]
@@ -94,7 +94,7 @@ def ways(lake, monkeypatch, mode, layout):
         columns = [*columns, "_epoch", "_binlog", "_offset", "_row", "_ts"]
         columns += {"soft_delete": ["_is_deleted"], "append": ["_op"]}.get(mode, [])
         assert here.rows(arrow.name, *columns) == here.rows(spark.name, *columns)
-        assert files(here, arrow.name) == files(here, spark.name)
+        assert files(here, arrow.name) == files(here, spark.name) or not same_files
         if same_summary:
             assert summary(here, arrow.name) == summary(here, spark.name)
 
@@ -107,6 +107,7 @@ def mode():
 
 
 PLACES = ("file_path", "referenced_data_file", "content_offset", "first_row_id")
+BOUNDS = ("lower_bounds", "upper_bounds")
 SIZES = ("file_size_in_bytes", "content_size_in_bytes", "column_sizes", "split_offsets", "readable_metrics")
 
 
@@ -117,15 +118,23 @@ def files(lake, name):
     """
     found = [one.asDict() for one in lake.spark.sql(f"SELECT * FROM {lake.name(name)}.files").collect()]
     rows = {one["file_path"]: one["record_count"] for one in found if not one["content"]}
-    empty = {path for one in found if rows.get(path := one["referenced_data_file"]) == one["record_count"]}
-    found = [one for one in found if not empty & {one["file_path"], one["referenced_data_file"]}]
+    empty = {path for one in found if one["content"] and rows.get(path := data_file(one)) == one["record_count"]}
+    found = [one for one in found if not empty & {one["file_path"], data_file(one)}]
     for one in found:
-        for left_out in (*PLACES, *SIZES):
+        # Files of positions have the locations of the data files as bounds.
+        for left_out in (*PLACES, *SIZES, *(BOUNDS if one["content"] else ())):
             del one[left_out]
         for counts in (one["value_counts"], one["null_value_counts"]):
             for field in LINEAGE if counts else ():
                 counts.pop(field, None)
     return sorted(found, key=repr)
+
+
+def data_file(deletes):
+    """Return the data file that deletes are about; None for several, and for a data file."""
+    bounds = [(deletes[name] or {}).get(2147483546) for name in BOUNDS] if deletes["content"] else [None]
+    path = bytes(bounds[0]).decode() if bounds[0] and bounds[0] == bounds[-1] else None
+    return deletes["referenced_data_file"] or path
 
 
 def summary(lake, name):
@@ -137,6 +146,7 @@ def summary(lake, name):
 
 
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete", "append"])
+@pytest.mark.parametrize("layout", [{}, {"format_version": 2}])
 def test_rows_files_and_summaries_are_those_of_spark(ways):
     _, merge = ways
     for rows in (FIRST, SECOND, THIRD):
@@ -144,10 +154,11 @@ def test_rows_files_and_summaries_are_those_of_spark(ways):
 
 
 @pytest.mark.turns(4)
+@pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("transform", TRANSFORMS)
-def test_partitions_are_those_of_spark(lake, tmp_path, monkeypatch, transform):
+def test_partitions_are_those_of_spark(lake, tmp_path, monkeypatch, transform, version):
     """Of each transform of each lake type: the same rows in the same partitions, also of rows that move to another one."""
-    chosen = tables([transform], [(3, "merge_on_read")])
+    chosen = tables([transform], [(version, "merge_on_read")])
     here, there = (Lake(lake.spark, lake.config, LocalStore(tmp_path / name)) for name in ("here", "there"))
     real, written = ArrowRows._with_rows, []
     monkeypatch.setattr(ArrowRows, "_with_rows", lambda *given: (real(*given), written.append(given))[0])
@@ -166,7 +177,7 @@ def test_partitions_are_those_of_spark(lake, tmp_path, monkeypatch, transform):
     "layout",
     [
         {"partition_by": ["bucket(3, id)", "truncate(1, name)"], "sort_by": ["price DESC", "name DESC NULLS LAST"]},
-        {"sort_by": ["name", "n DESC NULLS FIRST"]},
+        {"sort_by": ["name", "n DESC NULLS FIRST"], "format_version": 2},
     ],
 )
 def test_rows_have_the_layout_of_the_source_file(lake, ways):
@@ -278,6 +289,43 @@ def test_a_column_that_was_added_is_null_in_the_rows_of_older_files(lake, ways):
     assert {(1, "new", 1, None), (60, "new", 2, 5)} <= set(found)
 
 
+@pytest.mark.parametrize("layout", [{"format_version": 2}])
+def test_a_file_of_positions_of_several_data_files_stays(lake, ways, monkeypatch):
+    """Its rows are not deleted twice, and no data file that it is about is removed."""
+    (arrow, spark), merge = ways
+    for start in (0, 1000):
+        merge([row("c", 10 + start + key, start + key) for key in range(1, 4)])
+    for name in (arrow, spark):
+        lake.spark.sql(f"ALTER TABLE {lake.name(name)} SET TBLPROPERTIES ('write.delete.granularity' = 'partition')")
+    with monkeypatch.context() as patch:
+        patch.setattr(decide, "FEW_ROWS", -1)
+        merge([row("u", 2010, 1), row("u", 2011, 1001), row("d", 2012, 3)], by=0)
+    [shared] = [one for one in files(lake, arrow) if one["content"]]
+    assert shared["record_count"] == 3
+    last = [row("u", 3010, 1), row("u", 3011, 2), row("d", 3012, 1002), row("d", 3013, 3)]
+    merge(last, same_files=False, same_summary=False)
+    assert shared in files(lake, arrow)
+    assert {key for (key,) in lake.rows(arrow, "id")} == {1, 2, 1001, 1003}
+
+
+@pytest.mark.parametrize("layout", [{"format_version": 2}])
+@pytest.mark.parametrize("last", [[1], [1, *range(11, 17), 20]])
+def test_deletes_of_rows_that_a_compaction_removed_are_no_rows(lake, ways, last):
+    """Iceberg removes them in a commit after which all data files are newer, and its summary has more rows by them."""
+    names, merge = ways
+    merge([row("c", 11, 1)])
+    merge([row("c", 110 + key, key) for key in range(11, 17)])
+    merge([row("u", 210 + key, key) for key in range(11, 16)])
+    merge([row("c", 311, 20)])
+    for name in names:
+        catalog, options = lake.name(name).split(".")[0], "map('rewrite-all', 'true')"
+        where = f"table => '{lake.name(name)}', where => 'id > 10', options => {options}"
+        lake.spark.sql(f"CALL {catalog}.system.rewrite_data_files({where})")
+    assert summary(lake, names[0])["total-position-deletes"] == "5"
+    merge([row("d", 410 + key, key) for key in last], same_files=False, same_summary=False)
+    assert summary(lake, names[0])["total-position-deletes"] == "0"
+
+
 def test_a_file_all_of_whose_rows_are_deleted_is_removed(lake, ways):
     """So that nothing is left of the table, and the next rows begin with nothing to look into."""
     (arrow, _), merge = ways
@@ -312,8 +360,8 @@ def test_few_changes_find_their_rows_in_several_files(ways):
 @pytest.mark.parametrize("small", [0, 1 << 20])
 def test_files_that_are_not_of_this_machine_are_read_through_iceberg(ways, monkeypatch, small):
     """As a whole, or where they are asked for; deletion vectors as well."""
-    monkeypatch.setattr(arrow_rows, "_LOCAL", "none:")
-    monkeypatch.setattr(arrow_rows, "_SMALL_FILE", small)
+    monkeypatch.setattr(file_streams, "_LOCAL", "none:")
+    monkeypatch.setattr(file_streams, "_SMALL_FILE", small)
     _, merge = ways
     for rows in (FIRST, SECOND, THIRD):
         merge(rows)
