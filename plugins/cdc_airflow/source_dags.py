@@ -132,6 +132,8 @@ def make_verify_dag(config: SourceConfig, path: Path) -> DAG:
         doc_md=docs.VERIFY_DAG.format(source=config.source),
         schedule=config.verify.schedule,
         timezone=config.timezone,
+        # Without a schedule, nothing happens unless somebody asks for it.
+        is_paused_upon_creation=None if config.verify.schedule else False,
         **no_backfills(),
     ) as dag:
         VerifyOperator(
@@ -233,6 +235,7 @@ def make_backfill_dag(config: SourceConfig, path: Path) -> DAG:
         description=f"Merges archived batches of {config.server.host}:{config.server.port} once more",
         doc_md=docs.BACKFILL_DAG.format(source=config.source),
         schedule=DaysOnRequest(),
+        is_paused_upon_creation=False,
     ) as dag:
         BackfillOperator(
             task_id="backfill",
@@ -249,11 +252,13 @@ def make_backfill_dag(config: SourceConfig, path: Path) -> DAG:
 
 
 def _by_hand(name: str, config: SourceConfig, what: str, doc_md: str) -> DAG:
+    """Return a DAG that runs when somebody asks for it: paused, it would only let the request wait."""
     return new_dag(
         name,
         config.source,
         description=f"{what} of {config.server.host}:{config.server.port}, when somebody asks for it",
         doc_md=doc_md,
         schedule=None,
+        is_paused_upon_creation=False,
         **no_backfills(),
     )

@@ -245,10 +245,18 @@ def conf_of(server: ApiServer, dag: str, run_id: str) -> dict[str, Any]:
 
 
 def test_an_operator_starts_runs_and_backfills_a_table(operator: Page, server: ApiServer):
-    """The runs are Airflow's own, with the parameters that were typed."""
-    operator.get_by_role("button", name="Run now").click()
+    """The runs are Airflow's own, with the parameters that were typed. A button whose run would wait is off, and the page says why."""
+    run_now = operator.get_by_role("button", name="Run now")
+    expect(run_now).to_be_disabled()
+    paused = operator.get_by_role("status").filter(has_text="Paused in Airflow: cdc_shop, cdc_shop.verify")
+    expect(paused.get_by_role("link", name="cdc_shop", exact=True)).to_have_attribute(
+        "href", re.compile("/dags/cdc_shop$")
+    )
+    server.unpause("cdc_shop")
+    operator.reload()
+    run_now.click(timeout=SLOW)
     assert conf_of(server, "cdc_shop", started(operator, "cdc_shop")) == {}
-    expect(operator.get_by_text("is paused: the run waits")).to_be_visible()
+    server.pause("cdc_shop")
     operator.get_by_role("button", name="Backfill shop.orders").click()
     form = operator.get_by_role("form", name="Backfill")
     expect(form.get_by_role("heading", name="Backfill shop.orders")).to_be_visible()
@@ -259,6 +267,24 @@ def test_an_operator_starts_runs_and_backfills_a_table(operator: Page, server: A
     assert conf_of(server, "cdc_shop.backfill", started(operator, "cdc_shop.backfill")) == {
         "tables": ["shop.orders"], "from": "2026-11-01T10:30:00Z", "to": None, "into": "copy",
     }  # fmt: skip
+
+
+def test_the_page_says_what_to_do_after_a_dag_was_deleted(
+    browser: Browser, server: ApiServer, make: Callable[..., PageSource]
+):
+    """Its buttons are off, also beside a table; those of the other DAGs of the source are on."""
+    make("deleted")
+    server.read_dags()
+    for dag in ("cdc_deleted", "cdc_deleted.backfill"):
+        server.request("DELETE", f"/api/v2/dags/{dag}")
+    with logged_in(browser, server, "op") as page:
+        show(page, server, "plugin/cdc/cdc_deleted")
+        missing = page.get_by_role("status").filter(has_text="Not in Airflow: cdc_deleted, cdc_deleted.backfill")
+        expect(missing).to_contain_text("Unpause the main DAG then.", timeout=SLOW)
+        for name in ("Run now", "Backfill", "Backfill shop.orders"):
+            expect(page.get_by_role("button", name=name, exact=True)).to_be_disabled(timeout=SLOW)
+        expect(page.get_by_role("button", name="Snapshot shop.orders")).to_be_enabled()
+        picture(page, "cdc-deleted")
 
 
 def test_a_snapshot_of_rows_is_asked_for_by_keyboard_alone(operator: Page, server: ApiServer):

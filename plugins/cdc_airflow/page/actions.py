@@ -11,8 +11,10 @@ from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
 from airflow.api_fastapi.core_api.security import GetUserDep
 from airflow.models.dag import DagModel
+from airflow.utils.session import create_session
 from fastapi import APIRouter
 from pydantic import BaseModel
+from sqlalchemy import select
 
 from cdc_airflow.dag_ids import (
     answer_dag_id,
@@ -26,6 +28,7 @@ from cdc_airflow.dag_ids import (
 from cdc_airflow.page.listed import MAY_READ, ASource
 
 Kind = Literal["run", "verify", "backfill", "snapshot", "resume", "answer", "rewind"]
+DagState = Literal["ready", "paused", "missing"]
 
 router = APIRouter(dependencies=[MAY_READ])
 
@@ -33,12 +36,12 @@ router = APIRouter(dependencies=[MAY_READ])
 class Action(BaseModel):
     """One thing that this user may ask for: a run of a DAG, with what its form takes as parameters.
 
-    A run of a paused DAG waits until somebody unpauses it.
+    A run of a paused DAG waits until somebody unpauses it. A DAG that somebody deleted is missing until Airflow reads its file again.
     """
 
     kind: Kind
     dag_id: str
-    paused: bool
+    state: DagState
 
 
 class ActionList(BaseModel):
@@ -60,8 +63,17 @@ def list_actions(source: ASource, user: GetUserDep) -> ActionList:
         "rewind": rewind_dag_id(source.name),
     }
     mine = {kind: dag for kind, dag in dags.items() if _may_run(user, dag)}
-    paused = DagModel.get_paused_dag_ids(list(mine.values())) if mine else set()
-    return ActionList(actions=[Action(kind=kind, dag_id=dag, paused=dag in paused) for kind, dag in mine.items()])
+    states = _states(list(mine.values()))
+    return ActionList(
+        actions=[Action(kind=kind, dag_id=dag, state=states.get(dag, "missing")) for kind, dag in mine.items()]
+    )
+
+
+def _states(dags: list[str]) -> dict[str, DagState]:
+    """Return the states of those DAGs that Airflow has."""
+    known = select(DagModel.dag_id, DagModel.is_paused).where(DagModel.dag_id.in_(dags), DagModel.is_stale.is_(False))
+    with create_session() as session:
+        return {dag: "paused" if paused else "ready" for dag, paused in session.execute(known)}
 
 
 def _may_run(user: GetUserDep, dag: str) -> bool:

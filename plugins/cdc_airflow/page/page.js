@@ -412,7 +412,7 @@ const Tables = ({ dagId, act }) => {
           h("span", { title: "at the last comparison with the source" }, number(one.rows)),
           h(Time, { at: one.last_change, none: "–" }), h(Box, null, h(Verdict, { one: one.verified }), h(ChangedRows, { one: one.changed }), h(Covered, { one: one.covered })), one.mode || "–", number(one.schema_versions), h(Mono, null, one.lake_table || "–"),
           ...(act ? [h(Flex, { gap: 1 }, TABLE_ACTIONS.filter((kind) => act.may(kind) && isFor(kind, one)).map((kind) =>
-            h(Button, { key: kind, size: "xs", variant: "outline", "aria-label": `${ACTIONS[kind][0]} ${one.table}`, onClick: () => act.on(kind, one.table, one.question) }, ACTIONS[kind][0])))] : []),
+            h(Button, { key: kind, size: "xs", variant: "outline", disabled: act.off(kind), "aria-label": `${ACTIONS[kind][0]} ${one.table}`, onClick: () => act.on(kind, one.table, one.question) }, ACTIONS[kind][0])))] : []),
         ] })),
       }),
       h(Pages, { offset, total: data.total, size: PAGE, go: setOffset }))));
@@ -508,7 +508,6 @@ const Confirm = ({ title, name, words, submit, danger, wrong, conf, asked, child
         h(Dialog.Body, null,
           h(Dialog.Description, { mb: 3 }, words),
           h(Flex, { direction: "column", gap: 3 }, children),
-          asked.paused ? h(Notice, { color: "orange", title: `The DAG ${asked.dagId} is paused.`, hint: "Its run waits until somebody unpauses it." }) : null,
           asked.error ? h(Notice, { title: asked.error.message, hint: asked.error.hint }) : null),
         h(Dialog.Footer, { flexWrap: "wrap" },
           wrong ? h(Quiet, { role: "status", flex: "1" }, wrong) : null,
@@ -618,6 +617,15 @@ const RewindForm = ({ source, asked }) => {
 
 const FORMS = { backfill: BackfillForm, snapshot: SnapshotForm, resume: ResumeForm, answer: AnswerForm, rewind: RewindForm };
 
+/* Why buttons are off: a run of such a DAG would not begin. */
+const NotReady = ({ state, dags }) => {
+  if (!dags.length) return null;
+  const links = dags.map((dag, place) => h(Box, { key: dag, as: "span" }, place ? ", " : "", h(Link, { href: address(`dags/${encodeURIComponent(dag)}`), overflowWrap: "anywhere" }, dag)));
+  return state === "paused"
+    ? h(Notice, { color: "orange", title: h(Box, { as: "span" }, "Paused in Airflow: ", links), hint: "No run of a paused DAG begins. Unpause it, with the switch at its name in Airflow's list of DAGs." })
+    : h(Notice, { color: "orange", title: `Not in Airflow: ${dags.join(", ")}`, hint: "It was deleted, or Airflow has not read the file of the source yet. Airflow makes it again when it reads its files next, at most some minutes later; airflow dags reserialize does so at once. Unpause the main DAG then. It continues where it was: the cursors are in the store." });
+};
+
 const useActions = (dagId, source) => {
   const answer = useAnswer(address(sourcePath(dagId, "actions")), 60_000);
   const [form, setForm] = useState(null);
@@ -625,6 +633,7 @@ const useActions = (dagId, source) => {
   const [busy, setBusy] = useState(false);
   const found = answer.data ? answer.data.actions : [];
   const of = (kind) => found.find((one) => one.kind === kind);
+  const off = (kind) => busy || of(kind).state !== "ready";
   const send = async (action, conf) => {
     setBusy(true);
     setDone(null);
@@ -645,17 +654,17 @@ const useActions = (dagId, source) => {
   const head = HEAD_ACTIONS.filter(of);
   const buttons = head.length
     ? h(Flex, { gap: 2, wrap: "wrap", role: "group", "aria-label": "Actions" }, head.map((kind) =>
-        h(Button, { key: kind, size: "sm", variant: "outline", disabled: busy, title: ACTIONS[kind][1], onClick: () => on(kind) }, ACTIONS[kind][0])))
+        h(Button, { key: kind, size: "sm", variant: "outline", disabled: off(kind), title: ACTIONS[kind][1], onClick: () => on(kind) }, ACTIONS[kind][0])))
     : null;
   const action = form && of(form.kind);
-  const asked = action && { dagId: action.dag_id, paused: action.paused, busy, error: done && done.error, send: (conf) => send(action, conf), close: () => setForm(null) };
+  const asked = action && { busy, error: done && done.error, send: (conf) => send(action, conf), close: () => setForm(null) };
   const below = h(Box, { "aria-live": "polite" },
+    ["missing", "paused"].map((state) => h(NotReady, { key: state, state, dags: found.filter((one) => one.state === state).map((one) => one.dag_id) })),
     asked ? h(FORMS[form.kind], { key: `${form.kind} ${form.table}`, table: form.table, question: form.question, source, asked }) : null,
     done && done.error && !form ? h(Notice, { title: done.error.message, hint: done.error.hint }) : null,
     done && done.runId ? h(Box, { borderLeftWidth: "4px", borderColor: "green.solid", bg: "green.subtle", p: 3, my: 2 },
-      h(Text, { as: "span" }, `${ACTIONS[done.action.kind][0]} started: `), h(Link, { href: address(`dags/${encodeURIComponent(done.action.dag_id)}/runs/${encodeURIComponent(done.runId)}`), overflowWrap: "anywhere" }, done.runId),
-      done.action.paused ? h(Quiet, null, `The DAG ${done.action.dag_id} is paused: the run waits until somebody unpauses it.`) : null) : null);
-  return { buttons, below, act: TABLE_ACTIONS.some(of) ? { may: of, on } : null };
+      h(Text, { as: "span" }, `${ACTIONS[done.action.kind][0]} started: `), h(Link, { href: address(`dags/${encodeURIComponent(done.action.dag_id)}/runs/${encodeURIComponent(done.runId)}`), overflowWrap: "anywhere" }, done.runId)) : null);
+  return { buttons, below, act: TABLE_ACTIONS.some(of) ? { may: of, off, on } : null };
 };
 
 const Findings = ({ data }) => (data.findings_total

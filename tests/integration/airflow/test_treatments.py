@@ -137,12 +137,15 @@ def _state(air: AirflowStandalone, source: AirflowSource, run_id: str, task_id: 
 
 
 def test_a_deleted_dag_comes_back_paused_and_goes_on(station: AirflowStandalone, shop: AirflowSource):
-    """Airflow forgets its runs; the cursors are in the store."""
+    """Airflow forgets its runs; the cursors are in the store. What runs on request alone is not paused."""
     before = shop.cursor(DRAIN)
     station.request("DELETE", f"/api/v2/dags/{shop.dag}")
+    station.request("DELETE", f"/api/v2/dags/{shop.dag}.snapshot")
     changed(shop, 8)
     shop.write()  # its file is read again at once, and not when its interval is over
     assert station.wait_for_dag(shop.dag)["is_paused"]
+    assert not station.wait_for_dag(f"{shop.dag}.snapshot")["is_paused"]
+    succeeds(station, f"{shop.dag}.snapshot", station.trigger(f"{shop.dag}.snapshot", tables=[f"{shop.name}.orders"]))
     assert station.dag_runs(shop.dag) == []
     station.unpause(shop.dag)
     succeeds(station, shop.dag, station.trigger(shop.dag))

@@ -188,17 +188,26 @@ def test_a_run_that_its_form_refuses_is_not_made(server: ApiServer, shop: PageSo
             assert server.dag_runs(f"cdc_shop.{kind}") == before
 
 
-def test_the_page_knows_which_dags_are_paused(server: ApiServer, shop: PageSource):
-    """A run of one waits; a new DAG is paused."""
+def test_the_page_knows_which_dags_are_paused_or_missing(server: ApiServer, shop: PageSource):
+    """New DAGs are paused if they have a schedule or read the source; what runs on request alone would only wait."""
     with server.as_user("op") as client:
 
-        def paused() -> set[str]:
-            return {one["kind"] for one in ask(client, "/sources/cdc_shop/actions")["actions"] if one["paused"]}
+        def states() -> dict[str, str]:
+            actions = ask(client, "/sources/cdc_shop/actions")["actions"]
+            return {one["kind"]: one["state"] for one in actions if one["state"] != "ready"}
 
-        assert paused() == set(CONF)
-        server.unpause("cdc_shop.rewind")
-        assert paused() == set(CONF) - {"rewind"}
+        born = {"run": "paused", "verify": "paused"}
+        assert states() == born
+        server.unpause("cdc_shop")
         server.pause("cdc_shop.rewind")
+        assert states() == {"verify": "paused", "rewind": "paused"}
+        server.unpause("cdc_shop.rewind")
+        server.pause("cdc_shop")
+        for dag in ("cdc_shop", "cdc_shop.resume"):
+            server.request("DELETE", f"/api/v2/dags/{dag}")
+        assert states() == {"run": "missing", "resume": "missing", "verify": "paused"}
+        server.read_dags()
+        assert states() == born
 
 
 def test_another_site_cannot_act_with_a_users_cookie(server: ApiServer, shop: PageSource):
