@@ -273,10 +273,11 @@ class MergeTarget(Protocol[Frame]):
         wanted: Mode | None = None,
         renames: Sequence[ColumnRename] = (),
         layout: Layout = DEFAULT_LAYOUT,
+        source_types: str = "",
     ) -> LakeTable:
         """Create the empty table, in a mode if its rows have a key; its columns have the names after renames.
 
-        The columns of the layout exist: :func:`cdc_lib.lake.layout.fitted`.
+        The columns of the layout exist: :func:`cdc_lib.lake.layout.fitted`. For the types see :meth:`note_types`.
 
         Raises:
             IncompatibleSchema: a column has a reserved name.
@@ -333,6 +334,10 @@ class MergeTarget(Protocol[Frame]):
         Raises:
             IncompatibleSchema: the table has a column of the name whose type cannot hold the values.
         """
+        ...
+
+    def note_types(self, source_types: str) -> LakeTable:
+        """Record the source's types of the newest rows; see :attr:`LakeTable.source_types`."""
         ...
 
     def rekey(self, schema: TableSchema) -> LakeTable:

@@ -13,6 +13,7 @@ from cdc_lib.lake.modes import mode_of, refuse_change
 from cdc_lib.lake.routing import LakeMerge, lake_merges, same_constants
 from cdc_lib.lake.union import shared_table_error, union
 from cdc_lib.merge.contribution import Contribution
+from cdc_lib.merge.source_types import types_after
 from cdc_lib.model.lake_table import MARKER_PROPERTY, LakeColumn, LakeTable
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import Mode
@@ -68,10 +69,11 @@ def evolved(
     if len(parts) > 1 and shards:
         union(str(lake.name), shards, lake.mode)
     renames = [rename for part in parts for rename in part.renames]
+    types = types_after(parts, state)
     if state is None:
         new = lake_columns(shards[0][1], lake.mode)
         layout = fitted(layout_of(config, lake), new, str(lake.name))
-        state = target.create(shards[0][1], lake.mode, renames, layout)
+        state = target.create(shards[0][1], lake.mode, renames, layout, types)
     columns = state.columns
     for table, schema in shards:
         try:
@@ -79,6 +81,9 @@ def evolved(
         except IncompatibleSchema as error:
             others = others_of(lake, state, table)
             raise shared_table_error(error, str(lake.name), (table, *others)) if others else error from error
+    if types != state.source_types:
+        # Before the rows: without them nothing is lost, since the statements of this merge were looked at.
+        target.note_types(types)
     return columns
 
 

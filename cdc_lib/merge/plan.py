@@ -14,7 +14,13 @@ from datetime import datetime
 from cdc_lib.errors import MergeError, ValuesNotLogged
 from cdc_lib.merge.chunks import low_of, read_to_of, reading_order
 from cdc_lib.merge.key_ranges import ReadRange, read_ranges
-from cdc_lib.merge.table_resets import StatementEffects, is_of_database, statement_effects, swaps_in_earlier_shadow
+from cdc_lib.merge.table_resets import (
+    Retyped,
+    StatementEffects,
+    is_of_database,
+    statement_effects,
+    swaps_in_earlier_shadow,
+)
 from cdc_lib.model.lake_table import Marker, PlacedDefault, SnapshotMark
 from cdc_lib.model.manifest import Manifest, SnapshotChunk, chunk_of
 from cdc_lib.model.merge_plan import MergePlan
@@ -76,6 +82,7 @@ class TableWork:
         rewrite: append and scd2: the table's changes between these points are removed, because the inputs hold all of them.
         rewrite_reads: append mode: whether that includes rows that a snapshot read.
         kept: statements removed all earlier rows at these points, in order, and the lake keeps them.
+        retyped: statements that may have changed values in rows, in order.
     """
 
     table: TableName
@@ -96,6 +103,7 @@ class TableWork:
     rewrite: tuple[Point, Point] | None = None
     rewrite_reads: bool = False
     kept: tuple[Point, ...] = ()
+    retyped: tuple[Retyped, ...] = ()
 
     def kept_before(self, point: Point) -> Point | None:
         """Return the point before which rows stay that a snapshot read at a point does not have."""
@@ -161,6 +169,7 @@ def work_on(
         work = replace(work, list_start=_list_start(lows, work.rebuild_before, read_at))
     if work.rebuild_before is None:
         refuse_unclear(table, now.unclear)
+        work = replace(work, retyped=now.retyped)
     work = following(work, now, floor)
     if late is None or marker.merged_to is None or late >= marker.merged_to:
         return work

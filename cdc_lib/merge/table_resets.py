@@ -16,9 +16,23 @@ from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
 from cdc_lib.model.lake_table import Marker, PlacedDefault, Shadow
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point
+from cdc_lib.model.schema import Column
 from cdc_lib.model.schema_policy import DEFAULT_POLICY, SchemaPolicy
 from cdc_lib.model.table_mode import TableReset
 from cdc_lib.model.table_name import EVERY_TABLE, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Retyped:
+    """Columns that a statement declared again; the types of the lake's rows decide whether it changed their values.
+
+    Args:
+        at: where it starts; of an online schema change, the swap.
+        columns: the former names, the new types.
+    """
+
+    at: Point
+    columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +48,7 @@ class StatementEffects:
         resets: where all earlier rows were removed, also by a DROP, in order.
         entries: those of them that are entries in append mode: a CREATE of a missing table removes nothing.
         kept: where all earlier rows were removed at the source and stay in the lake, in order.
+        retyped: statements that may have changed values in rows, in order.
     """
 
     before: Point | None = None
@@ -44,6 +59,7 @@ class StatementEffects:
     resets: tuple[TableReset, ...] = ()
     entries: tuple[TableReset, ...] = ()
     kept: tuple[Point, ...] = ()
+    retyped: tuple[Retyped, ...] = ()
 
 
 def statement_effects(
@@ -113,22 +129,30 @@ def _after(now: StatementEffects, statement: TableStatement, at: Point, policy: 
         now = replace(_emptied(now, at), dropped=None)
     elif kind == "add_default":
         now = replace(now, added_defaults=(*now.added_defaults, *_placed(statement.added_defaults, statement, at)))
+    elif kind == "retype":
+        now = replace(now, retyped=(*now.retyped, Retyped(at, statement.retyped)))
     elif kind == "shadow":
         now = replace(now, shadow=None)
     elif kind == "shadow_add_default":
         before = now.shadow or Shadow()
-        shadow = Shadow((*before.added_defaults, *statement.added_defaults), before.unclear or statement.unclear)
+        shadow = Shadow(
+            (*before.added_defaults, *statement.added_defaults),
+            before.unclear or statement.unclear,
+            (*before.retyped, *statement.retyped),
+        )
         now = replace(now, shadow=shadow)
     elif kind == "swap" and now.shadow is not None:
         placed = _placed(now.shadow.added_defaults, statement, at)
         unclear = now.unclear or now.shadow.unclear
-        now = replace(now, shadow=None, added_defaults=(*now.added_defaults, *placed), unclear=unclear)
+        retyped = (*now.retyped, *([Retyped(at, now.shadow.retyped)] if now.shadow.retyped else ()))
+        added = (*now.added_defaults, *placed)
+        now = replace(now, shadow=None, added_defaults=added, unclear=unclear, retyped=retyped)
     return now
 
 
 def _emptied(now: StatementEffects, at: Point) -> StatementEffects:
     """Return the effects after a statement that removed all rows, also those that earlier statements left in the lake."""
-    return replace(now, before=at, added_defaults=(), unclear="", kept=())
+    return replace(now, before=at, added_defaults=(), unclear="", kept=(), retyped=())
 
 
 def _placed(defaults: Iterable[AddedDefault], statement: TableStatement, at: Point) -> tuple[PlacedDefault, ...]:

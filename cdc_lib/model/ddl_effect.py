@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from cdc_lib.model.position import Position
+from cdc_lib.model.schema import Column
 from cdc_lib.model.table_name import TableName
 
 TableStatementKind = Literal[
@@ -17,13 +18,14 @@ TableStatementKind = Literal[
     "swap",
     "add_default",
     "rename_columns",
+    "retype",
     "shadow",
     "shadow_add_default",
 ]
 """truncate: all rows were deleted; drop: the table was dropped; create: it starts empty; create_if_missing: the same if it was
 dropped before; swap: an online schema change tool replaced it with a shadow table; add_default: existing rows got the
-defaults of added columns; rename_columns: columns were renamed; shadow and shadow_add_default: such a tool created the shadow table, or
-added a column to it: both take effect at the swap."""
+defaults of added columns; rename_columns: columns were renamed; retype: columns may have another type; shadow and shadow_add_default: such a tool created the shadow table, or
+added a column to it or gave one another type: both take effect at the swap."""
 
 Names = tuple[tuple[str, str], ...]
 """Columns and the names that they get, all at once."""
@@ -57,6 +59,7 @@ class TableStatement:
         gtid: GTID of the statement; empty without one.
         stamp: for renames: when a session ran it, in seconds since 1970; replicas keep this value.
         replaces: of a create: whether it dropped a table of that name first.
+        retyped: the columns that it declared again whose former types the window does not show: the former names, the new types.
     """
 
     kind: TableStatementKind
@@ -69,3 +72,4 @@ class TableStatement:
     gtid: str = ""
     stamp: int = 0
     replaces: bool = False
+    retyped: tuple[Column, ...] = ()

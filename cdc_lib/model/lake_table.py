@@ -19,6 +19,7 @@ from cdc_lib.model.ddl_effect import AddedDefault
 from cdc_lib.model.layout import DEFAULT_LAYOUT, Layout
 from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import Point
+from cdc_lib.model.schema import Column
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, MODE_TYPES, TO_GTID, TO_ORDER, VALID_FROM, VALID_TO, Mode
 from cdc_lib.model.table_name import TableName, quoted_part
 
@@ -92,6 +93,10 @@ TABLE_PROPERTY = "cdc.table"
 """Table property: ``database.table`` at the source."""
 
 
+TYPES_PROPERTY = "cdc.source-types"
+"""Table property, with a dot and the name of the source after it: :attr:`LakeTable.source_types`."""
+
+
 KEPT_SNAPSHOTS = 20
 """How many snapshots of a source table its marker keeps."""
 
@@ -150,10 +155,12 @@ class Shadow:
     Args:
         added_defaults: the values that all rows get in columns that it adds.
         unclear: why the values are not known; empty if they are.
+        retyped: the columns that it declares again whose former types the windows do not show, with their new types.
     """
 
     added_defaults: tuple[AddedDefault, ...] = ()
     unclear: str = ""
+    retyped: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +374,7 @@ class LakeTable:
         computed: its columns that are computed from the others of a row, with their expressions.
         unpublished: why the newest markers do not count; empty if they do.
         updated: when its metadata changed last (UTC), by the clock of the machine that did it; None if unknown.
+        source_types: types of the newest rows at this source, as text; see :mod:`cdc_lib.merge.source_types`.
     """
 
     columns: tuple[LakeColumn, ...]
@@ -389,6 +397,7 @@ class LakeTable:
     computed: Mapping[str, str] = field(default_factory=dict)
     unpublished: str = ""
     updated: datetime | None = None
+    source_types: str = ""
 
     def fingerprint(self, table: TableName) -> TableFingerprint:
         """Return the fingerprint that the next merge compares."""

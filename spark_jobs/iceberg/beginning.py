@@ -37,10 +37,12 @@ class Beginning:
     Args:
         table: as it will be; its markers and snapshot are those of now, and it has no rows.
         identity: its identifier fields.
+        noted: other properties.
     """
 
     table: LakeTable
     identity: tuple[str, ...]
+    noted: Mapping[str, str]
 
 
 def begun_again(
@@ -82,7 +84,7 @@ def begun_again(
         state, columns=(*columns, *needed), primary_key=schema.primary_key, mode=mode, records=0, renames=tuple(renames), layout=layout,
         computed={},
     )  # fmt: skip
-    return Beginning(table, identifier_fields(schema, mode))
+    return Beginning(table, identifier_fields(schema, mode), {})
 
 
 def redefined(session: SparkSession, table: Any, to: Beginning) -> Any:
@@ -114,7 +116,7 @@ def redefined(session: SparkSession, table: Any, to: Beginning) -> Any:
     schema.commit()
     _add_columns(session, change, to, {one.name.lower() for one in fields if one.id in kept})
     _with_order(change, to.table, classes)
-    _set_properties(change, before, to.table, [one.id for one in fields if one.id not in kept])
+    _set_properties(change, before, to, [one.id for one in fields if one.id not in kept])
     return change
 
 
@@ -178,9 +180,9 @@ def _term(one: Partition, classes: JavaClasses) -> Any:
     return classes.static("org.apache.iceberg.expressions.Expressions", kind)(one.column, *size)
 
 
-def _set_properties(change: Any, before: TableMetadata, table: LakeTable, removed: Sequence[int]) -> None:
+def _set_properties(change: Any, before: TableMetadata, to: Beginning, removed: Sequence[int]) -> None:
     properties = change.updateProperties()
-    for name, text in _properties(table, removed):
+    for name, text in (*_properties(to.table, removed), *to.noted.items()):
         if text:
             properties = properties.set(name, text)
         elif name in before.properties:

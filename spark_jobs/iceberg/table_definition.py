@@ -30,6 +30,7 @@ from cdc_lib.model.lake_table import (
     SOURCE_PROPERTY,
     TABLE_PROPERTY,
     TRIED_PROPERTY,
+    TYPES_PROPERTY,
     LakeColumn,
     LakeName,
     LakeTable,
@@ -151,6 +152,7 @@ class DefinedTable:
             comments=carried_comments(properties.get(COMMENTS_PROPERTY)),
             unpublished=unpublished,
             updated=table.updated,
+            source_types=properties.get(self._types_property, ""),
         )
 
     def lacks(self, error: Exception) -> bool:
@@ -181,6 +183,7 @@ class DefinedTable:
         wanted: Mode | None = None,
         renames: Sequence[ColumnRename] = (),
         layout: Layout = DEFAULT_LAYOUT,
+        source_types: str = "",
     ) -> LakeTable:
         """Create the empty table; the source's columns come first."""
         mode = mode_of(schema, wanted)
@@ -188,6 +191,7 @@ class DefinedTable:
             SOURCE_PROPERTY: self._source,
             TABLE_PROPERTY: self._table,
             **({RENAMES_PROPERTY: to_json(renames)} if renames else {}),
+            **({self._types_property: source_types} if source_types else {}),
         }
         with translate_errors("create the lake table", self._table):
             location = location_of(self._session, self._name)
@@ -264,6 +268,19 @@ class DefinedTable:
             with translate_errors("record the computed columns of the lake table", self._table):
                 self._sql(set_sql(self._name, {COMPUTED_PROPERTY: json.dumps(dict(computed))}))
         return self._loaded()
+
+    def note_types(self, source_types: str) -> LakeTable:
+        """Record the source's types of the newest rows, of a table that begins again with these."""
+        if self._beginning is not None:
+            self._beginning = replace(self._beginning, noted={self._types_property: source_types})
+            return self._begin_with(replace(self._loaded(), source_types=source_types))
+        with translate_errors("record the source's types in the lake table", self._table):
+            self._to_change().updateProperties().set(self._types_property, source_types).commit()
+        return self._loaded()
+
+    @property
+    def _types_property(self) -> str:
+        return f"{TYPES_PROPERTY}.{self._source}"
 
     def evolve(self, schema: TableSchema) -> LakeTable:
         """Add and widen columns until rows of the schema fit; raises IncompatibleSchema if they cannot."""

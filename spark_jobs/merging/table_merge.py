@@ -53,6 +53,7 @@ from cdc_lib.merge.renames import (
 )
 from cdc_lib.merge.replayed_defaults import limit_replays
 from cdc_lib.merge.scd2.epochs import unfinished_epochs
+from cdc_lib.merge.source_types import refuse_retyped
 from cdc_lib.merge.stopped_columns import refuse_columns, refuse_narrower, refuse_wider
 from cdc_lib.merge.stopped_statements import refuse_statements
 from cdc_lib.merge.table_batches import TableBatches
@@ -324,7 +325,11 @@ class TableMerge:
             IncompatibleSchema: it cannot; or the lake keeps what the source no longer has.
         """
         state, routed = target.load(), lake.routed_tables[0]
-        batches, renames, marker = self._batches_of(routed), self._renames(routed, state), _marker(state, routed.table)
+        batches, renames, marker = (
+            self._batches_of(routed),
+            self._renames(routed.table, state),
+            _marker(state, routed.table),
+        )
         configured = with_merged_before(self.config, lake, state).mode
         if why is not None and (
             self.watch is None
@@ -397,7 +402,7 @@ class TableMerge:
         lake, works, state = self._by_policy(target, lake, works, state)
         parts = [
             Contribution(
-                routed, work, self._schemas(routed, batches[routed.table], state), self._renames(routed, state)
+                routed, work, self._schemas(routed, batches[routed.table], state), self._renames(routed.table, state)
             )
             for routed, work in zip(lake.routed_tables, works, strict=True)
         ]
@@ -459,7 +464,7 @@ class TableMerge:
         batches = self._batches_of(routed)
         if self.counts is None:
             return batches
-        marker, renames = _marker(state, routed.table), self._renames(routed, state)
+        marker, renames = _marker(state, routed.table), self._renames(routed.table, state)
 
         def keys_of(batch: StoredBatch) -> frozenset[tuple[str, ...]]:
             schemas = renamed_schemas(routed.table, [batch], renames)
@@ -482,6 +487,8 @@ class TableMerge:
         windows = (each.batch.manifest for each in work.inputs if each.batch.manifest.window is not None)
         refuse_statements(table, policy, windows, known.merged_to)
         work = found_again(self.store, work, policy)
+        if work.retyped and not foreign:
+            refuse_retyped(work, known, state, self._renames(table, state))
         emptied = emptied_at(work, known, has_rows=self._has_rows(work))
         by = replace(work.marker, source_uuid=self.plan.source_uuid, merge_id=self.plan.merge_id, emptied=emptied)
         work = replace(work, marker=by)
@@ -523,7 +530,7 @@ class TableMerge:
             return ColumnDecision()
         marker = _marker(state, routed.table)
         known = Marker() if is_foreign_to(marker, self.plan) else marker
-        renames = self._renames(routed, state)
+        renames = self._renames(routed.table, state)
         policy, epochs = self._policy(routed.table), self._epoch_changes()
         return decide_columns(policy, routed, work.inputs, state, known, renames, epochs)
 
@@ -531,9 +538,9 @@ class TableMerge:
         drain = ObjectCursorStore(self.store).load(self.config.source, DRAIN)
         return drain.epoch_changes if drain is not None else ()
 
-    def _renames(self, routed: RoutedTable, state: LakeTable | None) -> tuple[ColumnRename, ...]:
+    def _renames(self, table: TableName, state: LakeTable | None) -> tuple[ColumnRename, ...]:
         """Return the renames of a source table's columns."""
-        return known(state, routed.table, renames_of(routed.table, self._batches_of(routed)))
+        return known(state, table, renames_of(table, self._batches(table)))
 
     def _renamed(self, target: LakeTarget, lake: LakeMerge, state: LakeTable) -> LakeTable:
         """Rename the lake's columns like the source's columns."""
@@ -661,7 +668,7 @@ class TableMerge:
         self, routed: RoutedTable, batches: Sequence[StoredBatch], state: LakeTable | None
     ) -> tuple[TableSchema, ...]:
         """Return the schemas of a source table's rows, as in the lake."""
-        schemas = renamed_schemas(routed.table, batches, self._renames(routed, state))
+        schemas = renamed_schemas(routed.table, batches, self._renames(routed.table, state))
         return tuple(routed_schema(schema, routed.target) for schema in schemas)
 
     def _with_replay(self, part: Contribution, state: LakeTable | None) -> tuple[Contribution, list[MergeInput]]:

@@ -238,6 +238,15 @@ def test_comments_are_carried_over_once_and_follow_a_rename(begun):
     assert {row.col_name: row.comment for row in described if row.comment} == {"w": "value", "later": "more"}
 
 
+def test_types_of_the_source_are_kept_with_the_table(orders):
+    """From its creation on; other commits leave them."""
+    made = orders.writer().target.create(SCHEMA, source_types="first")
+    assert made.source_types == "first"
+    assert orders.writer().target.note_types("'second' \"$\"").source_types == "'second' \"$\""
+    orders.writer().target.evolve(WIDER)
+    assert orders.writer().target.load().source_types == "'second' \"$\""
+
+
 def test_comments_of_a_missing_table_are_left_alone(orders):
     assert not orders.writer().target.comment([TableComments(SCHEMA.name, "orders")], shared=False)
 

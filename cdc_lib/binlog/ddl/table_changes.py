@@ -10,7 +10,7 @@ from cdc_lib.binlog.ddl.ddl import Meaning, Name
 from cdc_lib.binlog.ddl.effects import Naming, table_statements, taken_over
 from cdc_lib.binlog.ddl.history.added_defaults import added_defaults
 from cdc_lib.binlog.ddl.history.renames import renames
-from cdc_lib.binlog.ddl.history.retyped import respelled
+from cdc_lib.binlog.ddl.history.retyped import respelled, undecided
 from cdc_lib.binlog.ddl.history.words import CannotFollow, words
 from cdc_lib.binlog.ddl.redact import concealed
 from cdc_lib.binlog.ddl.statement import Statement
@@ -20,7 +20,7 @@ from cdc_lib.config.shadows import bases
 from cdc_lib.errors import TableReplaced, UnknownEvent
 from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
 from cdc_lib.model.position import Position
-from cdc_lib.model.schema import BOOLEAN
+from cdc_lib.model.schema import BOOLEAN, Column
 from cdc_lib.model.schema_version import Definition
 from cdc_lib.model.table_name import EVERY_TABLE, TableName
 
@@ -113,7 +113,12 @@ class TableChanges:
                 raise _replaced(message, keyed, context) from why
             added = ()
         filled = [TableStatement("add_default", TableName(*table), position, added) for table in followed if added]
-        return (*(one for one in renamed or () if one.names), *filled)
+        retyped = [
+            TableStatement("retype", TableName(*table), position, retyped=columns)
+            for table in followed
+            if (columns := self._retyped(statement, table, context))
+        ]
+        return (*(one for one in renamed or () if one.names), *filled, *retyped)
 
     def _refuse_respelled(self, followed: Sequence[Name], statement: Statement, context: ErrorContext) -> None:
         """Ask for reading a table again whose rows may show other values in a column of another type.
@@ -124,9 +129,25 @@ class TableChanges:
         for table in followed:
             column = self._respelled(statement, table)
             if column and self.naming.kept(*table) == "rows":
-                shown = concealed(statement.text, statement.quotings)[:_SHOWN]
-                message = f"a statement may have changed the values of column {column} in rows that it does not show: {shown!r}"
-                raise _replaced(message, [table], context)
+                raise _changed_values(column, table, statement, context)
+
+    def _retyped(self, statement: Statement, table: Name, context: ErrorContext) -> tuple[Column, ...]:
+        """Return the stored columns whose former types are not known: those of the lake's rows decide in the merge.
+
+        Raises:
+            TableReplaced: the lake has one of them masked, so that it does not know its type.
+        """
+        found = self._undecided(statement, table) if self.naming.kept(*table) == "rows" else ()
+        stored = {column.name: self.naming.stored(*table, column.name) for column in found}
+        for column, how in stored.items():
+            if how not in (None, "", BOOLEAN):
+                raise _changed_values(column, table, statement, context)
+        return tuple(column for column in found if stored[column.name] is not None)
+
+    def _undecided(self, statement: Statement, table: Name) -> tuple[Column, ...]:
+        if not _RETYPING.search(statement.text):
+            return ()
+        return undecided(statement, self.known(*table), mariadb=self.mariadb)
 
     def _respelled(self, statement: Statement, table: Name) -> str:
         """Return a column whose values a statement may have changed; empty for none."""
@@ -174,8 +195,9 @@ class TableChanges:
                 added = self._added(statement, _names(shadowed))
             except CannotFollow as why:
                 unclear = str(why)
-        if added or unclear:
-            yield from (TableStatement("shadow_add_default", table, position, added, unclear) for table in shadowed)
+        retyped = self._undecided(statement, _names(shadowed)[0]) if shadowed and not unclear else ()
+        for table in shadowed if added or unclear or retyped else ():
+            yield TableStatement("shadow_add_default", table, position, added, unclear, retyped=retyped)
 
     def _refuse_lost(self, followed: Sequence[Name], statement: Statement, context: ErrorContext) -> None:
         """Ask for reading tables again whose partitions or files went or came without a row event.
@@ -227,6 +249,12 @@ def _names(tables: Sequence[TableName]) -> list[Name]:
 def _replaced(message: str, tables: Sequence[Name] | dict[Name, Name], context: ErrorContext) -> TableReplaced:
     names = ", ".join(TableName(*table) for table in tables)
     return TableReplaced(message, hint="The table is read again automatically.", **context, table=names)
+
+
+def _changed_values(column: str, table: Name, statement: Statement, context: ErrorContext) -> TableReplaced:
+    shown = concealed(statement.text, statement.quotings)[:_SHOWN]
+    message = f"a statement may have changed the values of column {column} in rows that it does not show: {shown!r}"
+    return _replaced(message, [table], context)
 
 
 def _left_out(statement: Statement) -> str:

@@ -402,7 +402,8 @@ def _column(index: int, code: int, meta: int, facts: _OptionalMetadata) -> tuple
         case 254:
             low, high = meta & 0xFF, meta >> 8
             length = high | (((low & 0x30) ^ 0x30) << 4)
-            return SourceType(kind, width=length, charset=charset), 2 if length > 255 else 1, 0
+            text = "char" if kind == "string" else ""  # without which it looks like a VARCHAR
+            return SourceType(kind, width=length, charset=charset, text=text), 2 if length > 255 else 1, 0
         case 247 | 248:
             if not 1 <= meta >> 8 <= (2 if code == _ENUM else 8):
                 msg = f"an ENUM or SET of {meta >> 8} bytes is not possible"

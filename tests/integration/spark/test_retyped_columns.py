@@ -66,3 +66,111 @@ def test_rows_show_the_values_of_the_new_type(any_server, database, tmp_path, la
         }
         assert found == shown
         assert not source.capture.pipeline.status().drain.quarantined_tables
+
+
+SEQUENCES = {
+    "added_to": ("VARCHAR(9)", "'a '", ["ADD w VARCHAR(9) NOT NULL DEFAULT 'a '"], ["MODIFY w CHAR(9)"]),
+    "twice": ("VARCHAR(9)", "'b,a'", ["MODIFY v VARCHAR(20)", "MODIFY v SET('a','b')"]),
+    "there_and_back": ("VARCHAR(9)", "'b,a'", ["MODIFY v SET('a','b')", "MODIFY v VARCHAR(9)"]),
+    "renamed": ("VARCHAR(9)", "'b,a'", ["RENAME COLUMN v TO w", "MODIFY w SET('a','b')"]),
+    "renamed_before": ("VARCHAR(9)", "'b,a'", ["RENAME COLUMN v TO w"], ["MODIFY w SET('a','b')"]),
+    "at_once": ("VARCHAR(9)", "'b,a'", ["RENAME COLUMN v TO w, MODIFY COLUMN id BIGINT", "MODIFY w SET('a','b')"]),
+    "changed": ("VARCHAR(9)", "'b,a'", ["CHANGE v w SET('a','b')"]),
+    "written_later": ("DOUBLE", "1.7", ["MODIFY v INT"], [], ["VALUES (2, 5)"]),
+    "in_steps": ("VARCHAR(9)", "'1:2:3'", ["MODIFY v VARCHAR(30)"], ["MODIFY v TEXT"], ["MODIFY v TIME"]),
+    "written_before": ("DECIMAL(20, 2)", "1.75", ["ADD w INT"], ["VALUES (2, 5, 1)"], ["MODIFY v INT"]),
+}
+"""Type and value of a column, and what happens to the table in each of the next runs."""
+
+
+def statement(table, what):
+    return f"INSERT INTO {table} {what}" if what.startswith("VALUES") else f"ALTER TABLE {table} {what}"
+
+
+def shown(value):
+    """A value of the lake as the source shows it; the lake's decimal keeps its digits."""
+    return value if value is None else text(float(value) if isinstance(value, Decimal) else value)
+
+
+@pytest.mark.parametrize(("metadata", "start"), [("FULL", "snapshot"), ("FULL", "latest"), ("MINIMAL", "snapshot")])
+def test_the_former_type_is_that_of_rows_of_earlier_runs(any_server, database, tmp_path, lake, metadata, start):
+    """The window of the statement has no row of the table before it."""
+    once = {table: (old, value, [f"MODIFY v {new}"]) for table, (old, value, new) in CASES.items()}
+    once |= {
+        table: (old, value, [f"MODIFY v {new}"]) for table, (old, value, new) in ONE_SERVER[any_server.flavor].items()
+    }
+    cases = once | SEQUENCES
+    with row_metadata(any_server, metadata):
+        source = Followed(any_server, database, tmp_path, lake, on_error="quarantine", start=start)
+        if start == "latest":
+            source.round()
+        source.run(*(f"CREATE TABLE {table} (id INT PRIMARY KEY, v {old})" for table, (old, *_) in cases.items()))
+        source.run(*(f"INSERT INTO {table} VALUES (1, {value})" for table, (_, value, *_) in cases.items()))
+        source.round()
+        for turn in range(2, 5):
+            source.run(
+                *(
+                    statement(table, what)
+                    for table, case in cases.items()
+                    for one in case[turn : turn + 1]
+                    for what in one
+                )
+            )
+            source.round()
+        source.round()
+        for table in cases:
+            columns = [name for name in source.columns(table) if name != "id"]
+            rows = source.lake.rows(f"{database}.{table}", *columns)
+            texts = ", ".join(f"CAST({name} AS CHAR)" for name in columns)
+            expected = [tuple(row) for row in source.capture.execute(f"SELECT {texts} FROM {table} ORDER BY id")]
+            assert (table, [tuple(map(shown, row)) for row in rows]) == (table, expected)
+        assert not source.capture.pipeline.status().drain.quarantined_tables
+
+
+def test_types_that_show_the_same_values_request_no_snapshot(any_server, database, tmp_path, lake):
+    """The lake has the former types since the first rows, and so does one that a new snapshot brought."""
+    cases = {
+        "longer": ("VARCHAR(9)", "'a'", "VARCHAR(20)", "TEXT"),
+        "wider": ("INT", "1", "BIGINT", "BIGINT NOT NULL"),
+        "labels": ("ENUM('a','b')", "'a'", "ENUM('a','b','c')", "VARCHAR(9)"),
+        "padded": ("CHAR(9)", "'a'", "CHAR(20)", "VARCHAR(20)"),
+        "scaled": ("DATETIME(3)", "'2024-01-02 03:04:05'", "DATETIME(6)", "DATETIME(6) NOT NULL"),
+    }
+    with row_metadata(any_server, "FULL"):
+        source = Followed(any_server, database, tmp_path, lake, on_error="quarantine")
+        source.run(*(f"CREATE TABLE {table} (id INT PRIMARY KEY, v {old})" for table, (old, *_) in cases.items()))
+        source.run(*(f"INSERT INTO {table} VALUES (1, {value})" for table, (_, value, *_) in cases.items()))
+        source.round()
+        source.run(*(f"UPDATE {table} SET id = 2" for table in cases))
+        source.round()
+        before = source.snapshots()
+        for turn in (2, 3):
+            source.run(*(f"ALTER TABLE {table} MODIFY v {case[turn]}" for table, case in cases.items()))
+            source.round()
+        source.assert_equal(*cases)
+        assert source.snapshots() == before == len(cases)
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+def test_an_online_schema_change_counts_at_its_swap(any_server, database, tmp_path, lake, metadata):
+    """It changes the type of its shadow table, of which no row is captured, and copies the rows."""
+    with row_metadata(any_server, metadata):
+        source = Followed(any_server, database, tmp_path, lake, on_error="quarantine")
+        for table in ("t", "u"):
+            source.run(
+                f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(20))", f"INSERT INTO {table} VALUES (1, 'b,a')"
+            )
+        source.round()
+        before = source.snapshots()
+        for table, kind in (("t", "SET('a','b')"), ("u", "VARCHAR(30)")):
+            source.run(f"CREATE TABLE _{table}_gho LIKE {table}", f"ALTER TABLE _{table}_gho MODIFY v {kind}")
+        source.round()
+        for table in ("t", "u"):
+            source.run(
+                f"INSERT IGNORE INTO _{table}_gho SELECT * FROM {table}",
+                f"RENAME TABLE {table} TO _{table}_del, _{table}_gho TO {table}",
+            )
+        source.round()
+        source.round()
+        source.assert_equal("t", "u")
+        assert source.snapshots() == before + 1

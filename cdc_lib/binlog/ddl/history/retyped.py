@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from cdc_lib.binlog.ddl.history.charsets import WHOLE, accept_charset, holds, longest
 from cdc_lib.binlog.ddl.history.column import ColumnReader
@@ -68,6 +69,35 @@ def respelled(statement: Statement, known: Definition | None, *, mariadb: bool, 
     return ""
 
 
+def undecided(statement: Statement, known: Definition | None, *, mariadb: bool) -> tuple[Column, ...]:
+    """Return the columns that a statement declares again whose former types are not known: the former names, the new types.
+
+    Args:
+        statement: an ALTER TABLE in which :func:`respelled` found no column.
+        known: the table's definition before the statement; None if that is not known.
+        mariadb: whether the server is MariaDB.
+    """
+    before = {column.name.lower() for column in known.schema.columns} if known is not None else set()
+    try:
+        changed = [one for one in _changed(clauses(WordReader(words(statement)))) if one[0].lower() not in before]
+    except CannotFollow:
+        return ()
+    return tuple(Column(name, _declared(clause, statement, mariadb=mariadb)) for name, clause in changed)
+
+
+def _declared(clause: WordReader, statement: Statement, *, mariadb: bool) -> SourceType:
+    """Return the type that a column gets; one that is not known here counts as unlike all others."""
+    try:
+        kind = spelled(clause, mariadb=mariadb, sql_mode=statement.sql_mode)
+    except CannotFollow:
+        return SourceType("unsupported")
+    column = ColumnReader(kind, "")
+    with suppress(CannotFollow):  # words after the type that are not known here do not change its kind
+        while clause.more:
+            column.take(clause)
+    return _type_of(kind, column.charset)
+
+
 def _converted(parts: Sequence[WordReader]) -> str | None:
     """Return the character set to which all texts of a table are converted; empty if it is not named, None without such a clause."""
     for clause in parts:
@@ -105,29 +135,57 @@ def _differs(before: Column | None, kind: Spelled, column: ColumnReader, *, stri
     old = before.type
     if not strict and (_is_cut(old, kind, column.charset) or (before.nullable and column.not_null)):
         return True
-    new = _kind_of(kind, column.charset)
-    return _shows_others(old, kind, as_text=as_text) if new == old.kind else (old.kind, new) not in _ALIKE
+    return shows_others(old, _type_of(kind, column.charset), as_text=as_text)
 
 
-def _shows_others(old: SourceType, kind: Spelled, *, as_text: bool) -> bool:
-    """Whether a type shows values of a former one of its kind as others."""
+def shows_others(old: SourceType, new: SourceType, *, as_text: bool = False) -> bool:
+    """Whether values may be others under a new type, in strict mode.
+
+    Args:
+        old: the former type.
+        new: the type, as :func:`undecided` gives it.
+        as_text: whether the lake keeps dates as text; the former type may say so too.
+    """
+    if new.kind != old.kind:
+        return (old.kind, new.kind) not in _ALIKE
     match old.kind:
         case "time":
-            return old.scale != kind.scale
+            return old.scale != new.scale
         case "datetime" | "timestamp":
-            return kind.scale < old.scale or (as_text and kind.scale != old.scale)
+            return new.scale < old.scale or ((as_text or old.as_text) and new.scale != old.scale)
         case "decimal":
-            return kind.scale < old.scale or (old.lake_type == "string" and kind.scale != old.scale)
+            return new.scale < old.scale or (old.lake_type == "string" and new.scale != old.scale)
         case "set":
-            return kind.members[: len(old.members)] != old.members
+            return new.members[: len(old.members)] != old.members
         case "enum":  # a label that is missing may be another one under the collation
-            return not ({*old.members} <= {*kind.members} or {*kind.members} <= {*old.members})
+            return not ({*old.members} <= {*new.members} or {*new.members} <= {*old.members})
         case "string":  # CHAR has no blanks at the end
-            return kind.name == "char" and not old.text.startswith("char")
+            return new.text == "char" and not old.text.startswith("char")
         case "bytes":
             form = old.form if old.form in CAST_FORMS else ""
-            return _form(kind) != form or (_is_padded(kind) and old.width != kind.length)
+            return new.form != form or (new.text == "binary" and old.width != new.width)
     return False
+
+
+def compared(kind: SourceType) -> SourceType:
+    """Return a former type with only what :func:`shows_others` looks at: the same of snapshots and windows, and of a longer VARCHAR."""
+    return SourceType(
+        kind.kind,
+        kind.width if kind.kind == "bytes" else 0,
+        precision=kind.precision,
+        scale=kind.scale,
+        members=kind.members,
+        text="char" if kind.kind == "string" and kind.text.startswith("char") else "",
+        form=kind.form if kind.form in CAST_FORMS else "",
+        as_text=kind.as_text,
+    )
+
+
+def _type_of(kind: Spelled, charset: str) -> SourceType:
+    """Return a type, as far as values depend on it."""
+    of, form = _kind_of(kind, charset), _form(kind)
+    fixed = {"string": "char", "bytes": "binary"}.get(of, "") if kind.name == "char" else ""
+    return SourceType(of, kind.length, scale=kind.scale, members=kind.members, text=fixed, form=form)
 
 
 def _may_show_others(kind: Spelled, *, as_text: bool) -> bool:
