@@ -21,6 +21,7 @@ from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.lake_upkeep import Maintained
 from cdc_lib.model.layout import Layout
 from cdc_lib.model.merge_plan import Cut
+from cdc_lib.model.pace import counted, listed
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.cuts import last_cut, named_snapshots
@@ -57,8 +58,9 @@ def _maintain(config: SourceConfig, options: argparse.Namespace) -> str:
     waiting = len(names) - len(maintained)
     rewritten, added = sum(one.rewritten for one in maintained), sum(one.added for one in maintained)
     snapshots, orphans = sum(one.snapshots for one in maintained), sum(one.orphans for one in maintained)
-    wait = f"; {waiting} tables wait for the next run" if waiting else ""
-    return f"{rewritten} files became {added}; {snapshots} snapshots and {orphans} lost files removed{wait}"
+    removed = f"{counted(snapshots, 'snapshot')}, {counted(orphans, 'lost file')}"
+    wait = f"; {counted(waiting, 'table')} left for the next run" if waiting else ""
+    return f"{counted(rewritten, 'file')} became {added:,}; removed: {removed}{wait}"
 
 
 def lake_tables(config: SourceConfig, cut: Cut | None, chosen: Sequence[str]) -> list[LakeName]:
@@ -170,12 +172,13 @@ def _on_each(
 def _line(done: Maintained, seconds: float) -> str:
     if done.missing:
         return f"{done.table}: skipped, because it does not exist; the next merge reports what to do"
-    rewritten = f"{done.rewritten} of {done.files} files became {done.added} ({done.bytes / 1e6:.1f} MB)"
-    removed = f"{done.deletes} files of deletes, {done.snapshots} snapshots, {done.orphans} lost files removed"
-    counted = f", {done.statistics} columns counted ({done.statistics_bytes / 1e3:.1f} kB)" if done.statistics else ""
+    rewritten = f"{done.rewritten:,} of {counted(done.files, 'file')} became {done.added:,} ({done.bytes / 1e6:.1f} MB)"
+    gone = listed((done.deletes, "delete file"), (done.snapshots, "snapshot"), (done.orphans, "lost file"))
+    columns = counted(done.statistics, "column")
+    figures = f", values of {columns} counted ({done.statistics_bytes / 1e3:.1f} kB)" if done.statistics else ""
     skipped = f"; no lost files were looked for, because {done.in_the_way}" if done.in_the_way else ""
     laid_out = ", layout of the source file applied" if done.laid_out else ""
-    return f"{done.table}: {rewritten}{laid_out}, {removed}{counted} in {seconds:.1f} s{skipped}"
+    return f"{done.table}: {rewritten}{laid_out}, removed: {gone or 'nothing'}{figures} in {seconds:.1f} s{skipped}"
 
 
 if __name__ == "__main__":

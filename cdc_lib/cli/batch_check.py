@@ -16,6 +16,7 @@ from cdc_lib.config import Loaded
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.batch_check import WINDOW_FIGURES, BatchReport, DifferentChange, PrintedCheck, WindowCheck
+from cdc_lib.model.pace import counted
 from cdc_lib.verify.batches.daily import DailyVerification
 from cdc_lib.verify.batches.run import BatchVerification, Choice
 
@@ -139,7 +140,7 @@ def _row(one: WindowCheck) -> tuple[str | Text, ...]:
 def _printed(window: str, printed: PrintedCheck) -> str:
     if printed.failed:
         return f"{window} was not printed by {printed.failed}"
-    counts = f"{printed.equal:,} changes equal, {printed.differing:,} differ, {printed.uncomparable:,} not comparable"
+    counts = f"{counted(printed.equal, 'change')} equal, {printed.differing:,} differ, {printed.uncomparable:,} not comparable"
     return f"{window} as {printed.program} prints it: {counts}"
 
 
@@ -170,7 +171,7 @@ def _show_left_out(report: BatchReport) -> None:
             what = f"{one.table}.{one.column}" if one.column else str(one.table)
             counts[what, one.why] = counts.get((what, one.why), 0) + one.changes
     for (what, why), changes in sorted(counts.items()):
-        say(f"{what}: {changes:,} changes not comparable: {why}", style="yellow")
+        say(f"{what}: {counted(changes, 'change')} not comparable: {why}", style="yellow")
 
 
 def _value(text: str | None) -> str:

@@ -239,10 +239,10 @@ def say_daily_checks(outcome: Status) -> None:
         return
     done = checks.of_day
     equal, uncomparable = sum(one.equal for one in done), sum(one.uncomparable for one in done)
-    rest = f", {uncomparable} changes are not comparable" if uncomparable else ""
+    rest = f", {uncomparable:,} not comparable" if uncomparable else ""
     say(
-        f"{outcome.source}: {len(done)} of {len(checks.windows)} windows of {checks.day} were decoded a second time: {equal} changes "
-        f"are equal{rest}"
+        f"{outcome.source}: {len(done)} of {counted(len(checks.windows), 'window')} of {checks.day} decoded a second time: "
+        f"{counted(equal, 'change')} equal{rest}"
     )
     for one in daily_findings(outcome.source, checks):
         say(f"{outcome.source}: {one.what}. {one.hint}", style="red")

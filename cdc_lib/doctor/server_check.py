@@ -21,6 +21,7 @@ from cdc_lib.lake.reader_faults import reader_warnings
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.finding import Finding
+from cdc_lib.model.pace import counted
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
@@ -76,7 +77,7 @@ def check_server(server: ServerConfig, tables: TablesConfig, credentials: Creden
         yield from judge(read_facts(connection, server))
         found = InformationSchema(connection).tables()
         yield from pattern_findings(tables, found)
-        yield Finding("ok", f"{len(tables.select(found))} tables match")
+        yield Finding("ok", f"{counted(len(tables.select(found)), 'table')} captured by tables.include")
 
 
 def _named(include: Iterable[str]) -> Iterator[tuple[str, str | None]]:

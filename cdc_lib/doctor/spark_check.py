@@ -25,7 +25,7 @@ def check_spark_server(config: SparkServerConfig, environ: Mapping[str, str] = o
     except (ConfigError, SparkUnavailable) as error:
         yield Finding("error", error.message, error.hint)
         return
-    at = f"{found.running} of {found.slots} jobs run, {found.waiting} wait"
+    at = f"jobs: {found.running} of at most {found.slots} running, {found.waiting} waiting"
     yield Finding("ok", f"the Spark server at {config.url} has Spark {found.spark} on {found.master}: {at}")
 
 

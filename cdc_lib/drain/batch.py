@@ -146,7 +146,7 @@ class WindowBatches:
     def _pace(self, window: Window, facts: ServerFacts) -> Callable[[int], None]:
         """Return a callback that counts the decoded bytes and logs the progress."""
         pace = Pace(
-            f"window {window.id}", "bytes", bytes_between(window.start, facts.files, window.stop), time.monotonic()
+            f"window {window.id}", "byte", bytes_between(window.start, facts.files, window.stop), time.monotonic()
         )
 
         def received(count: int) -> None:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.model.lake_upkeep import UpkeepNeed
+from cdc_lib.model.pace import counted
 
 FILE_BYTES = 48 * 1024**2
 """Smallest size of a file that is not small: three quarters of Iceberg's target size."""
@@ -59,9 +60,9 @@ def waits_for(need: UpkeepNeed, settings: MaintenanceConfig) -> str:
     """Say for what a table waits, as far as it is above the limits; empty if the next maintenance changes nothing."""
     waiting = (
         "another layout" if need.other_layout else "",
-        f"{need.small_files:,} small files" if need.small_files >= settings.min_small_files else "",
+        counted(need.small_files, "small file") if need.small_files >= settings.min_small_files else "",
         f"{need.deleted_ratio:.0%} of the rows deleted" if need.deleted_ratio >= settings.max_deleted_ratio else "",
-        f"{need.old_snapshots:,} old snapshots" if need.old_snapshots else "",
+        counted(need.old_snapshots, "old snapshot") if need.old_snapshots else "",
     )
     return ", ".join(filter(None, waiting))
 

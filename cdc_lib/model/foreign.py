@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.pace import counted
 from cdc_lib.model.table_name import TableName
 
 KEPT_COMMITS = 100
@@ -82,7 +83,7 @@ class ForeignCommit:
 
     def __str__(self) -> str:
         """For people."""
-        rows = f"{self.added} rows added, {self.deleted} deleted"
+        rows = f"{counted(self.added, 'row')} added, {self.deleted:,} deleted"
         return f"{self.lake_table}: another writer's {self.operation} at {self.at:%Y-%m-%d %H:%M:%S} UTC: {rows}"
 
 

@@ -14,7 +14,7 @@ class Pace:
 
     Args:
         what: the work; the beginning of each line.
-        unit: what is counted: "rows", "bytes", "tables".
+        unit: what is counted: "row", "byte", "table".
         total: the total; 0 if unknown.
         began: a clock's seconds at the beginning.
         done: how many are done.
@@ -48,7 +48,7 @@ class Pace:
         """Return the progress line."""
         took = max(now - self.began, 1e-9)
         rate = (self.done - self.already) / took
-        text = f"{self.what}: {self.done:,} {self.unit}"
+        text = f"{self.what}: {counted(self.done, self.unit)}"
         if self.total > 0:
             text += f" of about {max(self.total, self.done):,}"
         text += f" in {duration(took)}, {rate:,.0f} a second" if rate >= 1 else f" in {duration(took)}"

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
 from cdc_lib.model.merge_plan import Cut
+from cdc_lib.model.pace import counted
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import CleanCheck, Verified
@@ -63,9 +64,9 @@ class TableVerification:
         if self.equal is not None:
             gtids = f" (GTIDs {self.equal.gtid_set})" if self.equal.gtid_set else ""
             later = ", after this cut" if self.where == "after" else ""
-            flight = f", {self.equal.in_flight} rows in flight" if self.equal.in_flight else ""
+            flight = f", {counted(self.equal.in_flight, 'row')} in flight" if self.equal.in_flight else ""
             said = f"equal at {self.equal.position}{gtids}, checked at {self.equal.at:%Y-%m-%d %H:%M:%S} UTC{flight}{later}"
-        return f"{said}; {self.wrong} rows wrong since" if self.wrong else said
+        return f"{said}; {counted(self.wrong, 'row')} wrong since" if self.wrong else said
 
 
 def verification_of(
@@ -166,7 +167,7 @@ def checks_of_version(
     """
     found = [
         VersionCheck(
-            "verify", str(one.position), one.at, f"{one.in_flight} rows were in flight" if one.in_flight else ""
+            "verify", str(one.position), one.at, f"{counted(one.in_flight, 'row')} in flight" if one.in_flight else ""
         )
         for one in (verified.known_clean if verified is not None else ())
         if point < one.point and (next_point is None or one.point <= next_point)
@@ -174,8 +175,8 @@ def checks_of_version(
     if changed is None:
         return tuple(found)
     if changed.merge_id == merge_id and not changed.skipped and not changed.wrong and changed.compared:
-        limits = [f"{changed.compared} rows were compared"] if changed.sampled else []
-        limits += [f"{changed.in_flight} rows were in flight"] if changed.in_flight else []
+        limits = [f"{counted(changed.compared, 'row')} compared"] if changed.sampled else []
+        limits += [f"{counted(changed.in_flight, 'row')} in flight"] if changed.in_flight else []
         by = "sample" if changed.sampled else "after_merge"
         found.append(VersionCheck(by, str(changed.position), changed.at, ", ".join(limits)))
     for row in changed.differences:

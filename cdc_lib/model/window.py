@@ -155,7 +155,7 @@ class SnapshotTask:
         if not self.ranges:
             return f"{counted(self.chunks, 'chunk')} so far"
         done = sum(one.complete for one in self.ranges)
-        return f"{counted(self.chunks, 'chunk')} so far, {done} of {len(self.ranges)} ranges complete"
+        return f"{counted(self.chunks, 'chunk')} so far, {done} of {counted(len(self.ranges), 'range')} complete"
 
     @property
     def requested_at(self) -> Point:

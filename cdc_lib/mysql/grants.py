@@ -12,6 +12,7 @@ from pymysql.connections import Connection
 
 from cdc_lib.errors import SourceError
 from cdc_lib.model.finding import Finding
+from cdc_lib.model.pace import counted
 from cdc_lib.mysql.connection import translated
 from cdc_lib.mysql.statements import rows_of
 
@@ -138,7 +139,7 @@ def judge_grants(
     for statement in missing[:_SHOWN]:
         yield Finding("error", f"the user {account} lacks a privilege", statement)
     if len(missing) > _SHOWN:
-        what = f"the user {account} lacks SELECT on {len(missing) - _SHOWN} more tables"
+        what = f"the user {account} lacks SELECT on {counted(len(missing) - _SHOWN, 'more table')}"
         yield Finding("error", what, f"GRANT SELECT ON *.* TO {account};")
     if not missing:
         yield Finding("ok", f"the user {account} has the privileges that are needed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdc_lib.model.finding import Finding, Level
+from cdc_lib.model.pace import counted
 from cdc_lib.mysql.binlog_retention import binlog_expiry, lengthen
 from cdc_lib.mysql.planned_server import log_updates_variable, unlogged_of
 from cdc_lib.mysql.server_facts import ServerFacts
@@ -28,7 +29,7 @@ def judge(facts: ServerFacts) -> Iterator[Finding]:
     if facts.binlog_end is None:
         yield Finding("error", "the server writes no binlog", "Start the server with --log-bin and a --server-id.")
         return
-    yield Finding("ok", f"binlog at {facts.binlog_end}, {len(facts.files)} files")
+    yield Finding("ok", f"binlog at {facts.binlog_end}, {counted(len(facts.files), 'file')}")
     written = facts.variables.get("binlog_format", "")
     if written.upper() == "ROW":
         yield Finding("ok", f"binlog_format is {written}")

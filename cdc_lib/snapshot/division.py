@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import SourceError
 from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.pace import counted
 from cdc_lib.model.projection import can_be_chunked
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.mysql.connection import Session, connect
@@ -74,7 +75,7 @@ class Divider:
             log.warning("the snapshot of %s is not divided: %s", task.name, error.message)
             return whole
         if ranges:
-            log.info("the snapshot of %s is read in %d ranges", task.name, len(ranges))
+            log.info("the snapshot of %s is read in %s", task.name, counted(len(ranges), "range"))
         return task.divided(ranges, key)
 
 

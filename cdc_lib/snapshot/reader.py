@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import TableUnreadable, UnsupportedValue
 from cdc_lib.model.manifest import Manifest, SnapshotChunk, chunk_of
-from cdc_lib.model.pace import Pace
+from cdc_lib.model.pace import Pace, counted
 from cdc_lib.model.refusals import NO_SUCH_TABLE
 from cdc_lib.model.results import DrainResult, result_of
 from cdc_lib.model.server_identity import ServerIdentity
@@ -53,12 +53,12 @@ class SnapshotReader:
         began = time.monotonic()
         count, last = last_chunk_of(self.store, task)
         rows = count * self.config.snapshot.chunk_rows
-        pace = Pace(f"snapshot of {task.title}", "rows", 0, began, rows, rows)
+        pace = Pace(f"snapshot of {task.title}", "row", 0, began, rows, rows)
         reader = ChunkReader(self.config, self.credentials, self.store, task, identity, pace, Watermarks())
         unit = _ChunksOfUnit(reader, None if last is None else chunk_of(last), count, until)
         written = unit.read()
         if written and not chunk_of(written[-1]).last:
-            log.info("snapshot of %s: %d chunks are stored; the next run goes on", task.title, unit.count)
+            log.info("snapshot of %s: %s stored; the next run goes on", task.title, counted(unit.count, "chunk"))
         return result_of(
             task.id, written or chunks_of(self.store, task), time.monotonic() - began, written=len(written)
         )

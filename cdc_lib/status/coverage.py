@@ -10,6 +10,7 @@ from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.model.coverage import Coverage, CoveredRange, FoundWrong
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.merge_plan import Cut
+from cdc_lib.model.pace import counted
 from cdc_lib.model.position import Position
 from cdc_lib.model.verify import Verified
 
@@ -171,7 +172,7 @@ def coverage_findings(
         first = min(late, key=lambda one: one.oldest_at or now)
         yield Finding(
             "warning",
-            f"{len(late)} tables have key ranges that were not compared within verify.cover_every: {first.table} waits since "
+            f"key ranges of {counted(len(late), 'table')} were not compared within verify.cover_every: {first.table} waits since "
             f"{first.oldest_at:{_TIME}} UTC",
             run,
         )

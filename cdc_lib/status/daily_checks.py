@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cdc_lib.model.batch_check import DailyChecks
 from cdc_lib.model.finding import Finding
+from cdc_lib.model.pace import counted
 
 
 def daily_findings(source: str, checks: DailyChecks | None) -> Iterator[Finding]:
@@ -19,6 +20,6 @@ def daily_findings(source: str, checks: DailyChecks | None) -> Iterator[Finding]
         if one.differing:
             yield Finding(
                 "error",
-                f"the batch of window {one.window} differs from the binlog in {one.differing} changes, found {one.at:%Y-%m-%d %H:%M:%S} UTC",
+                f"the batch of window {one.window} differs from the binlog in {counted(one.differing, 'change')}, found {one.at:%Y-%m-%d %H:%M:%S} UTC",
                 f"cdc verify {source} --batches --window {one.window} shows them. Report it: one of the decoders is wrong.",
             )

@@ -22,6 +22,7 @@ from cdc_lib.model.finding import Finding
 from cdc_lib.model.foreign import ForeignCommit
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.observation import ServerObservation
+from cdc_lib.model.pace import counted
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.results import Gauges, Status, Unanswered
 from cdc_lib.model.stored_window import StoredWindow
@@ -299,7 +300,7 @@ def findings_of(
     finally:
         connection.close()
     if tables:
-        findings.append(Finding("ok", f"{len(tables)} tables are captured"))
+        findings.append(Finding("ok", f"{counted(len(tables), 'table')} captured"))
     else:
         patterns = ", ".join(config.tables.include)
         findings.append(

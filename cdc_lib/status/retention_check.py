@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from cdc_lib.model.finding import Finding
+from cdc_lib.model.pace import counted
 from cdc_lib.model.retention_forecast import BinlogExpiry, RetentionForecast
 from cdc_lib.mysql.binlog_retention import enlarge, lengthen
 from cdc_lib.mysql.server_facts import ServerFacts
@@ -74,5 +75,5 @@ def _statement(facts: ServerFacts, keeping: BinlogExpiry, forecast: RetentionFor
 
 def _duration(seconds: float) -> str:
     if seconds < 7200:
-        return f"{seconds / 60:.0f} minutes"
+        return counted(round(seconds / 60), "minute")
     return f"{seconds / 3600:.1f} hours" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

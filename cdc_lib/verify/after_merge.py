@@ -14,6 +14,7 @@ from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.merge.planner import plan_of
 from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
 from cdc_lib.model.cursor import LAKE
+from cdc_lib.model.pace import counted
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store.after_merge import keep_after_merge, last_after_merge
 
@@ -107,11 +108,15 @@ def said(after: AfterMerge | None) -> Iterator[tuple[bool, str]]:
             yield from _said(after.source, one)
 
 
+def _all(rows: int) -> str:
+    return "the one row" if rows == 1 else f"all {counted(rows, 'row')}"
+
+
 def _said(source: str, one: ChangedRows) -> Iterator[tuple[bool, str]]:
     if one.skipped:
         yield False, f"{one.table}: changed rows were not compared: {one.skipped}"
         return
-    sample = f"{one.compared} at random of the rows" if one.sampled else f"all {one.compared} rows"
+    sample = f"{one.compared:,} at random of the rows" if one.sampled else _all(one.compared)
     flight = f", {one.in_flight} in flight" if one.in_flight else ""
     yield False, f"{one.table}: compared {sample} that this merge changed with the source: {one.equal} equal{flight}"
     if not one.wrong:
@@ -119,4 +124,4 @@ def _said(source: str, one: ChangedRows) -> Iterator[tuple[bool, str]]:
     for row in one.differences[-one.wrong :][:SHOWN_ROWS]:
         yield True, f"{one.table}: row {row.text} in {one.lake_table}; {row.batch} changed it last"
     hint = f"cdc verify {source} {one.table.in_shell} --repair"
-    yield True, f"{one.table}: {one.wrong} rows that merges changed are not what the source has. {hint}"
+    yield True, f"{one.table}: merges brought {counted(one.wrong, 'wrong row')}. {hint}"

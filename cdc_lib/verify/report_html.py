@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from cdc_lib.model.pace import counted
 from cdc_lib.model.verify import FIGURES, Report, RowDifference, TableReport
 
 _STYLE = """
@@ -33,7 +34,7 @@ _KINDS = {
 def page(report: Report) -> str:
     """Return the page."""
     drift = [one for one in report.tables if not one.skipped and not one.clean]
-    state = _state("drift", f"{len(drift)} tables with drift") if drift else _state("same", "no drift")
+    state = _state("drift", f"{counted(len(drift), 'table')} with drift") if drift else _state("same", "no drift")
     state = _state("skipped", "not compared") if report.compared_nothing else state
     body = [
         f"<h1>{escape(report.source)}: source and lake {state}</h1>",
@@ -83,7 +84,7 @@ def _details(one: TableReport) -> str:
         parts.append(f"<p>Not repaired: {escape(one.refused)}.</p>")
     if one.rows:
         shown = len(one.rows)
-        more = f"<p class=dim>The first {shown} rows.</p>" if shown < one.drift + one.repaired else ""
+        more = f"<p class=dim>The first {counted(shown, 'row')}.</p>" if shown < one.drift + one.repaired else ""
         head = "<tr><th>key</th><th>what</th><th>column</th><th>source</th><th>lake</th></tr>"
         parts.append(f'{more}<div class="wide"><table>{head}{"".join(map(_row, one.rows))}</table></div>')
     return "\n".join(parts)

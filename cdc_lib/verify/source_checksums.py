@@ -144,7 +144,7 @@ class SourceSums:
         numbers = {cut: number for number, cut in enumerate(self.cuts)}
         schema, began = self.subject.schema, time.monotonic()
         pace = Pace(
-            f"comparing {schema.name}", "rows", InformationSchema(self.connection).estimated_rows_of(schema), began
+            f"comparing {schema.name}", "row", InformationSchema(self.connection).estimated_rows_of(schema), began
         )
         for after, end in self._chunks():
             current = numbers[int(end[0])] if end and numbers else len(numbers)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from cdc_lib.model.pace import counted
+
 if TYPE_CHECKING:
     from cdc_lib.model.finding import Finding
 
@@ -45,4 +47,4 @@ def _shortened(lines: list[str]) -> list[str]:
 
 
 def _left_out(number: int) -> str:
-    return f"and {number} more lines; cdc doctor prints all"
+    return f"and {counted(number, 'more line')}; cdc doctor prints all"

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
+from cdc_lib.model.pace import counted
+
 if TYPE_CHECKING:
     from cdc_lib.model.cursor import Cursor
     from cdc_lib.model.manifest import Manifest
@@ -93,4 +95,4 @@ def title_of_share(tasks: Sequence[SnapshotTask]) -> str:
     if len(tasks) < 2:
         return title_of(tasks[0]) if tasks else "snapshots that are complete"
     tables = len({task.name for task in tasks})
-    return f"snapshots of {tables} tables, {tasks[0].title} to {tasks[-1].title}"
+    return f"snapshots of {counted(tables, 'table')}, {tasks[0].title} to {tasks[-1].title}"

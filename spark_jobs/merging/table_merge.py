@@ -64,6 +64,7 @@ from cdc_lib.model.cursor import DRAIN, EpochChange
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
 from cdc_lib.model.lake_upkeep import Tidied
 from cdc_lib.model.merge_plan import MergePlan, TableCut
+from cdc_lib.model.pace import counted
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
@@ -183,7 +184,9 @@ class TableMerge:
             self.say(f"{lake.name}: not tidied: {type(error).__name__}: {error}")
             return
         if done != Tidied():
-            self.say(f"{lake.name}: {done.snapshots} old snapshots removed, {done.rewritten} files became {done.added}")
+            self.say(
+                f"{lake.name}: {counted(done.snapshots, 'old snapshot')} removed, {counted(done.rewritten, 'file')} became {done.added:,}"
+            )
 
     def unchanged(self, session: SparkSession, cuts: Iterable[TableCut], due: Collection[str]) -> list[TableCut]:
         """Return the current state of tables that this merge does not change, without dropped ones.

@@ -64,7 +64,7 @@ class Heartbeat:
         """Return the progress line."""
         with self._lock:
             running, finished = dict(self._running), self._finished
-        pace = Pace(self.done, "tables", self.total, self._began, finished)
+        pace = Pace(self.done, "table", self.total, self._began, finished)
         shown = [f"{table} ({now - since:.0f} s)" for table, since in list(running.items())[:_SHOWN]]
         more = f" and {len(running) - _SHOWN} more" if len(running) > _SHOWN else ""
         return f"{pace.line(now)}; now: {', '.join(shown)}{more}" if shown else pace.line(now)

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, MergeError
+from cdc_lib.model.pace import counted
 from spark_jobs.runtime.heartbeat import Heartbeat
 from spark_jobs.runtime.parallelism import cores_of, tables_at_once
 from spark_jobs.runtime.session import table_session
@@ -82,4 +83,6 @@ def all_failures(failed: Mapping[str, CdcError], tables: int, done: str, hint: s
     kinds = {type(error) for error in permanent or errors}
     kind = kinds.pop() if len(kinds) == 1 else (MergeError if permanent else type(errors[0]))
     texts = "; ".join(f"{table}: {error}" for table, error in failed.items())
-    return kind(f"{len(failed)} of {tables} tables could not be {done}: {texts}", hint=hint, tables=", ".join(failed))
+    return kind(
+        f"{len(failed)} of {counted(tables, 'table')} could not be {done}: {texts}", hint=hint, tables=", ".join(failed)
+    )

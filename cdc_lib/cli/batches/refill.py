@@ -47,7 +47,7 @@ def refill(
         refilling.refill(report=lambda one: done.append(_shown(one)))
         archived = sum(one.from_archive for one in done)
         say(
-            f"{len(done)} windows have their batches again, {len(done) - archived} from the server and {archived} from the raw archive; "
+            f"batches written again for {counted(len(done), 'window')}: {len(done) - archived} from the server, {archived} from the raw archive; "
             "the next merge continues"
         )
         return

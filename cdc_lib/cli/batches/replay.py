@@ -42,7 +42,7 @@ def replay(
     redraining = BatchReplay(config, pipeline.credentials, pipeline.store, open_at(config.store, location))
     if from_archive:
         count = redraining.from_archive(period, report=_report)
-        say(f"{count} windows of {period} are decoded from their raw events in {location}")
+        say(f"decoded from raw events into {location}: {counted(count, 'window')} of {period}")
     else:
         cursor = redraining.from_server(period, by=caller("batches replay"), report=_report)
         say(f"{location} has the binlog up to {cursor.position}")

@@ -10,6 +10,7 @@ from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.output import duration, print_json, say, table
 from cdc_lib.cli.pipelines import open_store_pipeline
 from cdc_lib.consumers.states import states
+from cdc_lib.model.pace import counted
 from cdc_lib.model.results import ConsumerState
 from cdc_lib.store.windows import stored_windows
 
@@ -44,5 +45,5 @@ def say_who_holds(source: str, consumers: Sequence[ConsumerState]) -> None:
     for one in consumers:
         if one.holding:
             since = f"{one.moved_at:%Y-%m-%d %H:%M:%S} UTC" if one.moved_at else "it was made"
-            text = f"{source}: {one.holding} old batches stay for {one.name}, whose cursor has not moved since {since}"
+            text = f"{source}: kept for {one.name}: {counted(one.holding, 'old batch')}; its cursor has not moved since {since}"
             say(text, style="yellow")

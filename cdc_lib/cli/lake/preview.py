@@ -50,7 +50,7 @@ def show_rows(rows: dict[str, list[Any]], *, as_json: bool) -> None:
     fitting = fit(columns, width())
     table(fitting, zip(*(columns[name] for name in fitting), strict=True), whole_lines=True)
     if hidden := list(rows)[len(fitting) :]:
-        say(f"{len(hidden)} more columns: {', '.join(hidden)}; --json shows everything")
+        say(f"{counted(len(hidden), 'more column')}: {', '.join(hidden)}; --json shows everything")
     say(counted(_count(rows), "row"))
 
 

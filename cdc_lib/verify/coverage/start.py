@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from cdc_lib.config import Credentials, SourceConfig, StoreKeys
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.pace import counted
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.verify.coverage.table import TableCoverage
 
@@ -62,8 +63,8 @@ def said(source: str, done: Iterable[TableCoverage]) -> Iterator[tuple[bool, str
         if one.coverage.skipped:
             yield False, f"{one.table}: not compared by ranges: {one.coverage.skipped}"
             continue
-        flight = f", {one.in_flight} rows in flight" if one.in_flight else ""
-        yield False, f"{one.table}: compared {one.rows} rows in {one.ranges} ranges{flight}"
+        flight = f", {counted(one.in_flight, 'row')} in flight" if one.in_flight else ""
+        yield False, f"{one.table}: compared {counted(one.rows, 'row')} in {counted(one.ranges, 'range')}{flight}"
         if one.failed:
             yield True, f"{one.table}: a range that is due could not be compared: {one.failed}"
         for found in one.new_wrong[:SHOWN_ROWS]:
@@ -71,5 +72,5 @@ def said(source: str, done: Iterable[TableCoverage]) -> Iterator[tuple[bool, str
         if wrong := len(one.coverage.wrong):
             yield (
                 True,
-                f"{one.table}: {wrong} rows are not what the source has. cdc verify {source} {one.table.in_shell} --repair",
+                f"{one.table}: {counted(wrong, 'wrong row')} in the lake. cdc verify {source} {one.table.in_shell} --repair",
             )

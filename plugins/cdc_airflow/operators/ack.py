@@ -14,6 +14,7 @@ from cdc_airflow.gauges import count, show
 from cdc_airflow.links import CutLink, links
 from cdc_airflow.operators.base import CdcOperator
 from cdc_airflow.operators.seal_days import day_waits
+from cdc_lib.model.pace import counted, listed
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -41,11 +42,12 @@ class AckDrainOperator(CdcOperator):
     def summary(self, result: AckResult) -> dict[str, Any]:
         """Log an ack and return it as plain values."""
         self.log.info(
-            "the %s cursor went from %s to %s: %d windows, %d chunks",
-            result.consumer, result.start, result.stop, result.windows, result.chunks,
+            "the %s cursor went from %s to %s: %s",
+            result.consumer, result.start, result.stop,
+            listed((result.windows, "window"), (result.chunks, "chunk")) or "nothing new",
         )  # fmt: skip
         if result.waiting:
-            self.log.warning("%d units in flight are not complete yet; the next run goes on with them", result.waiting)
+            self.log.warning("not complete yet: %s in flight; the next run goes on", counted(result.waiting, "unit"))
         for one in result.quarantined:
             if one.fault is None:
                 self.log.info("%s is read again: %s", one.table, one.why)

@@ -11,6 +11,7 @@ from airflow.sdk.bases.xcom import BaseXCom
 from cdc_airflow.airflow_versions import AirflowFailException
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators.base import CdcOperator
+from cdc_lib.model.pace import counted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -50,7 +51,7 @@ class CoverOperator(CdcOperator, SkipMixin):
             self.log.log(logging.WARNING if is_warning else logging.INFO, "%s", line)
         wrong = {one.table: len(one.coverage.wrong) for one in done if one.coverage.wrong}
         if wrong and config.verify.on_difference == "fail":
-            tables = "; ".join(f"{table}: {rows} rows" for table, rows in wrong.items())
+            tables = "; ".join(f"{table}: {counted(rows, 'wrong row')}" for table, rows in wrong.items())
             raise AirflowFailException(
                 f"source and lake differ: {tables}. cdc verify {config.source} {' '.join(one.in_shell for one in wrong)} --repair"
             )

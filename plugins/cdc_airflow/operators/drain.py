@@ -13,6 +13,7 @@ from cdc_airflow.links import WindowLink, links
 from cdc_airflow.operators.base import CdcOperator
 from cdc_airflow.units import NOTHING, SHARE, snapshots_of, title_of, title_of_share
 from cdc_lib.errors import CdcError
+from cdc_lib.model.pace import counted, listed
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -68,7 +69,9 @@ class DrainOperator(CdcOperator):
         done: list[dict[str, Any]] = []
         for task in tasks:
             if done and until is not None and until <= datetime.now(UTC):
-                self.log.info("the next run goes on: %d of %d snapshots were read in this one", len(done), len(tasks))
+                self.log.info(
+                    "the next run goes on: this one read %d of %s", len(done), counted(len(tasks), "snapshot")
+                )
                 break
             try:
                 done.append(self._drained(pipeline, task, context, title, until))
@@ -78,7 +81,7 @@ class DrainOperator(CdcOperator):
                 failed.append(error)
                 self.log.error("%s: %s", title_of(task), error.message)  # noqa: TRY400 - Airflow logs the traceback of the first
         if failed:
-            self.log.error("%d of %d snapshots failed; the first error follows", len(failed), len(tasks))
+            self.log.error("%d of %s failed; the first error follows", len(failed), counted(len(tasks), "snapshot"))
             raise failed[0]
         sums = {name: sum(one[name] for one in done) for name in ("batches", "rows", "bytes", "events", "seconds")}
         return {"snapshots": len(done), **sums, "quarantined": [table for one in done for table in one["quarantined"]]}
@@ -115,8 +118,8 @@ class DrainOperator(CdcOperator):
         figures = {"rows": result.rows, "bytes": result.bytes, "seconds": result.seconds}
         show(unit.source, **{f"{kind}_{name}": value for name, value in figures.items()})
         self.log.info(
-            "%s: %d batches, %d rows, %d events, %d bytes",
-            title_of(unit), result.batches, result.rows, result.events, result.bytes,
+            "%s: %s", title_of(unit),
+            listed((result.batches, "batch"), (result.rows, "row"), (result.events, "event"), (result.bytes, "byte")) or "nothing new",
         )  # fmt: skip
         for one in result.quarantined:
             self.log.warning("%s is left out: %s [%s]", one.table, one.fault.reason, one.fault.position)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdc_airflow.operators.base import CdcOperator
 from cdc_airflow.operators.spark_job import SparkJobOperator
+from cdc_lib.model.pace import counted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -28,11 +29,11 @@ class CollectOperator(CdcOperator):
         carry_out(pipeline.store, planned)
         prune_cursors(pipeline.store, pipeline.cursors, config.source)
         for one in planned.removals:
-            self.log.info("removed: %s %s, %d bytes", one.what, one.folder, one.size)
+            self.log.info("removed: %s %s, %s", one.what, one.folder, counted(one.size, "byte"))
         for why, count in sorted(planned.kept.items()):
-            self.log.info("%d windows stay: %s", count, why)
+            self.log.info("%s kept: %s", counted(count, "window"), why)
         for name, count in sorted(planned.holding.items()):
-            self.log.warning("%s holds back %d windows that are old enough to go", name, count)
+            self.log.warning("%s keeps %s from being removed", name, counted(count, "old window"))
         return {
             "removed": len(planned.removals) + len(planned.unfinished),
             "bytes": planned.size,

@@ -11,6 +11,7 @@ from cdc_airflow.links import CutLink, SparkUiLink, links
 from cdc_airflow.operators.base import CdcOperator
 from cdc_airflow.operators.spark_job import SparkJobOperator
 from cdc_lib.errors import CdcError
+from cdc_lib.model.pace import counted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,7 +28,9 @@ class PlanMergeOperator(CdcOperator):
         if plan is None:
             self.log.info("nothing to merge")
             return None
-        self.log.info("merge %s: %d batches from %s to %s", plan.merge_id, len(plan.batches), plan.start, plan.stop)
+        self.log.info(
+            "merge %s: %s from %s to %s", plan.merge_id, counted(len(plan.batches), "batch"), plan.start, plan.stop
+        )
         return {
             "merge_id": plan.merge_id,
             "start": str(plan.start),

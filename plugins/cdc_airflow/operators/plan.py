@@ -16,6 +16,7 @@ from cdc_airflow.operators.base import CdcOperator
 from cdc_airflow.operators.seal_days import day_waits
 from cdc_airflow.units import beyond, mapped, title_of
 from cdc_lib.errors import TransactionsMissing
+from cdc_lib.model.pace import counted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -94,7 +95,9 @@ class PlanOperator(CdcOperator, SkipMixin):
             self.skip(context["ti"], self._needless(pipeline))
         most, tasks = conf.getint("core", "max_map_length"), mapped(units, hook.config.drain.parallelism)
         if len(tasks) > most:
-            self.log.warning("%d units wait for the next run: [core] max_map_length is %d", len(tasks) - most, most)
+            self.log.warning(
+                "left for the next run: %s; [core] max_map_length is %d", counted(len(tasks) - most, "unit"), most
+            )
         tasks = tasks[:most]
         return tasks if first else tasks + beyond(len(tasks), self._after(context), self.downstream_task_ids)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdc_airflow.airflow_versions import AirflowFailException
 from cdc_airflow.operators.base import CdcOperator
+from cdc_lib.model.pace import counted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -36,22 +37,22 @@ class DecodeAgainOperator(CdcOperator):
             if one.archived:
                 self.log.info("%s was decoded from its raw archive, not from the server: %s", one.window, one.archived)
             self.log.info(
-                "%s: %d changes equal, %d differ, %d not comparable",
+                "%s: %s equal, %d differ, %d not comparable",
                 one.window,
-                one.equal,
+                counted(one.equal, "change"),
                 one.differing,
                 one.uncomparable,
             )
             for left in one.not_comparable:
                 what = f"{left.table}.{left.column}" if left.column else str(left.table)
-                self.log.info("%s: %d changes not comparable: %s", what, left.changes, left.why)
+                self.log.info("%s: %s not comparable: %s", what, counted(left.changes, "change"), left.why)
             for change in one.differences[:10]:
                 self.log.error("%s %d:%d row %d: %s", change.table, change.file, change.offset, change.row, change.kind)
         wrong = [one.window for one in report.windows if one.differing]
         if wrong:
             windows = " ".join(f"--window {window}" for window in wrong)
             raise AirflowFailException(
-                f"{len(wrong)} batches differ from the binlog. See cdc verify {config.source} --batches {windows}"
+                f"the binlog differs from {counted(len(wrong), 'batch')}. See cdc verify {config.source} --batches {windows}"
             )
         if report.windows and report.compared_nothing:
             why = "; ".join(sorted({one.skipped for one in report.windows if one.skipped})) or "no change is comparable"

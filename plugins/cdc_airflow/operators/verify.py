@@ -14,6 +14,7 @@ from cdc_airflow.forms import TABLES, is_on, listed
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.links import SparkUiLink, VerifyReportLink, links
 from cdc_airflow.operators.spark_job import SparkJobOperator
+from cdc_lib.model.pace import counted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -102,7 +103,7 @@ class VerifyOperator(SparkJobOperator):
             return self._results(report)
         wrong = sum(one.missing + one.extra + one.different + one.unexamined for one in report.tables)
         if wrong > most:
-            subject = f"Repair {wrong} rows of {report.source}?"
+            subject = f"Repair {counted(wrong, 'row')} of {report.source}?"
             ask(
                 context,
                 hook.config.approvals,

@@ -57,7 +57,7 @@ def test_a_server_that_can_be_captured_says_so_line_by_line(server: MySqlServer,
     lines = message.splitlines()
     assert not good
     assert {line.split(":")[0] for line in lines} <= {"ok", "warning", "error"}
-    assert any(line == "ok: 1 tables match" for line in lines)
+    assert any(line == "ok: 1 table captured by tables.include" for line in lines)
     assert [line for line in lines if line.startswith("error:")] == [
         line for line in lines if f"{database}.missing" in line
     ]

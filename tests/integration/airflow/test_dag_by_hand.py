@@ -47,8 +47,8 @@ def source(mysql_server: MySqlServer, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def by_hand(source: AirflowSource, tmp_path: Path) -> Callable[[], tuple[str, dict[str, str]]]:
-    """Runs the DAG once; returns the state of the run, and those of its tasks. Names alone are those of the test."""
+def by_hand(source: AirflowSource, tmp_path: Path) -> Callable[[], tuple[str, dict[str, str], str]]:
+    """Runs the DAG once; returns the state of the run, those of its tasks, and their logs. Names alone are those of the test."""
     (block,) = [
         one for one in re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "shop_by_hand" in one
     ]
@@ -68,17 +68,20 @@ def by_hand(source: AirflowSource, tmp_path: Path) -> Callable[[], tuple[str, di
     }
     put_database(tmp_path / "airflow")
 
-    def run() -> tuple[str, dict[str, str]]:
-        (line,) = re.findall(r"^ENDED (.*)$", called(env, str(dags / "by_hand.py")), re.MULTILINE)
+    def run() -> tuple[str, dict[str, str], str]:
+        logs = called(env, str(dags / "by_hand.py"))
+        (line,) = re.findall(r"^ENDED (.*)$", logs, re.MULTILINE)
         state, *tasks = line.split()
-        return state, dict(one.split("=") for one in tasks)
+        return state, dict(one.split("=") for one in tasks), logs
 
     return run
 
 
 def test_the_dag_of_the_guide_runs_as_it_is_printed(source: AirflowSource, by_hand):
-    """The lake has the rows, and the comparison finds nothing wrong."""
-    state, tasks = by_hand()
+    """The lake has the rows, and the comparison finds nothing wrong. Its logs count one row as one row, and nothing that is not there."""
+    state, tasks, logs = by_hand()
+    assert f"snapshot of {source.name}.orders: 1 batch, 1 row, " in logs
+    assert re.findall(r".*\b(?:1 (?:rows|batches|windows|chunks|tables|events|files|ranges)|0 events)\b.*", logs) == []
     assert (state, tasks.pop("seal_days")) == ("success", "skipped")  # it notes from which day on it announces
     assert set(tasks.values()) == {"success"}
     assert source.differences() == []
@@ -87,7 +90,7 @@ def test_the_dag_of_the_guide_runs_as_it_is_printed(source: AirflowSource, by_ha
 def test_a_run_without_work_ends_after_its_plan(source: AirflowSource, by_hand):
     """No other task is run, and Spark does not start."""
     source.write(start="latest")
-    state, tasks = by_hand()
+    state, tasks, _ = by_hand()
     assert (state, tasks.pop("plan")) == ("success", "success")
     assert set(tasks) == {"drain", "ack_drain", "plan_merge", "merge", "ack_lake", "seal_days", "verify"}
     assert set(tasks.values()) == {"skipped"}

@@ -206,7 +206,7 @@ def test_a_run_names_the_wrong_row_and_the_status_shows_it_until_it_is_repaired(
     )
     assert [(one["by"], one["note"]) for one in wrong] == [("wrong", "different: v")]
     assert right == []  # of a merge with a wrong row nothing is said of the others
-    assert "never found equal; 1 rows wrong since" in " ".join(shop.cdc("cdc lake tables shop").split())
+    assert "never found equal; 1 row wrong since" in " ".join(shop.cdc("cdc lake tables shop").split())
     shop.cdc(f"cdc verify shop {database}.orders --repair")
     (cut,) = json.loads(shop.cdc("cdc lake cuts shop --limit 1 --json"))
     known = {one["table"]: one for one in cut["verified"]}

@@ -188,7 +188,7 @@ def test_a_command_compares_what_is_due_repairs_a_corrupted_row_of_the_lake_and_
     shop.sql("UPDATE {t} SET v = 'corrupt' WHERE id = 3")
     said = " ".join(shop.cdc("cdc verify shop --cover", 1).split())
     assert f"{database}.orders: row id=3 is different in v" in said
-    assert f"{database}.lines: compared 40 rows in 1 ranges" in said
+    assert f"{database}.lines: compared 40 rows in 1 range" in said
     status = " ".join(shop.cdc("cdc status shop").split())
     assert "100% of the rows of 2 tables were compared by ranges since" in status
     assert f"{database}.orders has wrong rows (1): id=3 is different in v" in status

@@ -150,7 +150,7 @@ def test_consumers_are_listed_with_what_they_hold_back(cdc, batches, store):
     assert (found["audit"]["pending_windows"], found["audit"]["holding"], found["lake"]["pending_windows"]) == (2, 1, 0)
     assert found["audit"]["lag_seconds"] > 86_400
     for command in (("consumers", "list"), ("status",)):
-        assert "shop: 1 old batches stay for audit" in cdc(*command, "shop").stdout
+        assert "shop: kept for audit: 1 old batch;" in cdc(*command, "shop").stdout
 
 
 def test_a_dropped_consumer_holds_no_batches_and_can_be_restored(cdc, batches, store):

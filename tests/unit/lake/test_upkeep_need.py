@@ -50,7 +50,7 @@ def test_what_is_below_the_limits_does_not_wait():
     """The next maintenance would not change it."""
     assert waits_for(need(files=SETTINGS.min_small_files, deleted=9), SETTINGS) == ""
     waiting = need(ages=(9, 0), files=1001, rows=1000, deleted=333, other_layout=True)
-    assert waits_for(waiting, SETTINGS) == "another layout, 1,000 small files, 33% of the rows deleted, 1 old snapshots"
+    assert waits_for(waiting, SETTINGS) == "another layout, 1,000 small files, 33% of the rows deleted, 1 old snapshot"
 
 
 def test_the_table_that_needs_it_most_comes_first():

@@ -125,8 +125,8 @@ def test_a_version_names_the_comparison_of_its_merge_and_of_its_row():
         ]
 
     assert found(changed()) == [("after_merge", "")]
-    assert found(changed(in_flight=1)) == [("after_merge", "1 rows were in flight")]
-    assert found(changed(sampled=True)) == [("sample", "4 rows were compared")]
+    assert found(changed(in_flight=1)) == [("after_merge", "1 row in flight")]
+    assert found(changed(sampled=True)) == [("sample", "4 rows compared")]
     assert found(changed(), merge="m200") == found(changed(), merge="") == found(None) == []
     one = changed(300, wrong(300), wrong=1)
     assert found(one) == [("wrong", "different: v")]

@@ -43,6 +43,6 @@ def test_a_heartbeat_names_the_running_tables():
             heard.clear()
             assert heard.wait(10)
         line = said[-1]
-    assert line.startswith("merged: 1 tables of about 3 in ")
+    assert line.startswith("merged: 1 table of about 3 in ")
     assert "now: shop.items (" in line
     assert "heartbeat" not in {thread.name for thread in threading.enumerate()}

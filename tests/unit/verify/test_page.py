@@ -56,7 +56,7 @@ def test_the_page_is_valid_and_self_contained():
 def test_the_page_shows_different_rows_and_uncompared_columns():
     """Values are escaped."""
     text = page(REPORT)
-    for words in ("1 tables with drift", "id = <code>5</code>", "&lt;script&gt;", "<i>NULL</i>", "not in the lake",
+    for words in ("1 table with drift", "id = <code>5</code>", "&lt;script&gt;", "<i>NULL</i>", "not in the lake",
                   "masked in the lake", "it is quarantined", "binlog.000007:4"):  # fmt: skip
         assert words in text
 
