@@ -6,7 +6,7 @@ last statement on that table in the binlog before that moment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +16,7 @@ from cdc_lib.binlog.ddl.ddl import meaning
 from cdc_lib.binlog.ddl.effects import Kept, as_rows
 from cdc_lib.binlog.ddl.history.advance import Entity
 from cdc_lib.binlog.ddl.history.column import Rules
-from cdc_lib.binlog.ddl.history.window import State, UnknownDefinition, WindowHistory, touched
+from cdc_lib.binlog.ddl.history.window import Base, Gap, State, UnknownDefinition, WindowHistory, touched
 from cdc_lib.binlog.ddl.redact import concealed
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.binlog.statement_reader import Dated, read_statements
@@ -161,6 +161,7 @@ class Histories:
         statements = self.statements(since, max(r.binlog_end for r in read.values()))
         named = self._named(statements)
         before = self._of_epoch(former).states(since) if former is not None else {}
+        self._put_former(before, since, statements, read)
         for entity, one in read.items():
             if one.definition is None:
                 continue
@@ -170,6 +171,37 @@ class Histories:
             else:
                 self._put(entity, seen[-1] if seen else since, one.definition)
         return read.keys()
+
+    def _put_former(
+        self,
+        before: Mapping[Entity, FormerState],
+        since: Position,
+        statements: Sequence[Dated],
+        read: Mapping[Entity, _DefinitionRead],
+    ) -> None:
+        """Write what tables were at a position to which the cursor went back, if statements lead from there to what they are.
+
+        Without it the columns of rows between there and the next statement would not be known, and not at all those of a table that
+        was dropped since.
+
+        Args:
+            before: what an earlier epoch knows of that position.
+            since: the position.
+            statements: after it.
+            read: what tables and databases are now.
+        """
+
+        def base(entity: Entity) -> tuple[Position, State]:
+            known = before[entity].version.definition if entity in before and before[entity].held_at(since) else None
+            return since, known or UnknownDefinition(since, None, "it is not known there")
+
+        followed = self._following(base, lambda: list(statements), as_rows)
+        for entity in before:
+            state, now = base(entity)[1], read[entity].definition if entity in read else None
+            after = followed.known(*entity)
+            alike = now is None if after is None else now is not None and decode_alike(after, now)
+            if isinstance(state, Definition) and alike and self._may_be_kept(entity):
+                self._put(entity, since, state)
 
     # --- changes that no statement shows
 
@@ -264,7 +296,6 @@ class Histories:
             undrained: earlier windows whose statements are not stored yet.
             kept: how the lake keeps a table.
         """
-        rules = Rules(source_type, mariadb=self.facts.identity.flavor == "mariadb", fold=self._fold)
         followed_from = undrained[0].start if undrained else window.start
         # What another task stores meanwhile is not needed: windows that are not drained yet are among those before.
         versions = VersionsAt(self.versions, window.start)
@@ -285,6 +316,10 @@ class Histories:
         def gap() -> list[Dated]:
             return [dated for before in undrained for dated in self.statements(before.start, before.stop)]
 
+        return self._following(base, gap, kept)
+
+    def _following(self, base: Base, gap: Gap, kept: Callable[[str, str], Kept]) -> WindowHistory:
+        rules = Rules(source_type, mariadb=self.facts.identity.flavor == "mariadb", fold=self._fold)
         already_read = _StatementRange(self.statements, self._named)
         return WindowHistory(base, gap, partial(self._reread, already_read=already_read, kept=kept), rules)
 

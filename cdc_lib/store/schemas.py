@@ -34,6 +34,10 @@ class FormerState:
     version: SchemaVersion
     unseen_since: bool
 
+    def held_at(self, position: Position) -> bool:
+        """Whether the version held at a position."""
+        return self.version.position <= position and not self.unseen_since
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersions:

@@ -132,6 +132,39 @@ def test_a_rewind_over_a_statement_reads_each_row_with_its_definition(capture):
     assert (cells(capture, windows), chunks) == ([(1, 10, 20, "new")], [])
 
 
+@pytest.mark.parametrize("after", ["ALTER TABLE a ADD z INT", "DROP TABLE a"])
+def test_rows_before_a_statement_are_read_by_what_the_epoch_before_knew(capture, after):
+    """A rewind leads to before the statement; the server tells what the table is after it."""
+    start = str(capture.head())
+    capture.execute("INSERT INTO a VALUES (1, 10, 20, 'new')")
+    capture.execute("ALTER TABLE a MODIFY y INT NOT NULL AFTER id")
+    capture.execute("INSERT INTO a (id, x, y, e) VALUES (2, 11, 21, 'old')")
+    capture.execute(after)
+    capture.execute("INSERT INTO other VALUES (1)")
+    first, _ = drained(capture)
+    capture.pipeline.rewind(StartAt(position=start), by="test", why="to read again")
+    windows, chunks = drained(capture)
+    rows = [(1, 10, 20, "new"), (2, 11, 21, "old")]
+    assert (cells(capture, first), cells(capture, windows), chunks) == (rows, rows, [])
+    assert not capture.pipeline.plan(by="test")
+
+
+@pytest.mark.parametrize("statement", UNSEEN.values(), ids=UNSEEN)
+def test_a_change_that_no_plan_noticed_before_a_statement_and_a_rewind_is_no_ones_definition(capture, statement):
+    """The statements do not lead from what the epoch before knew to what the server has."""
+    start = str(capture.head())
+    capture.execute("INSERT INTO a VALUES (1, 10, 20, 'new')")
+    drained(capture)
+    unseen(capture, statement)
+    capture.execute("INSERT INTO a (id, x, y, e) VALUES (2, 11, 21, 'old')")
+    capture.execute("ALTER TABLE a ADD z INT")
+    capture.pipeline.rewind(StartAt(position=start), by="test", why="to read again")
+    windows, chunks = drained(capture)
+    assert cells(capture, windows) == []
+    chunks += drained(capture)[1]
+    assert sorted(cells(capture, chunks)) == at_source(capture)
+
+
 BACK = {
     UNSEEN["columns change places"]: "ALTER TABLE a MODIFY y INT NOT NULL AFTER x",
     UNSEEN["labels change places"]: "ALTER TABLE a MODIFY e ENUM('new', 'old') NOT NULL",
