@@ -207,11 +207,12 @@ def say_verified(source: str, verified: Sequence[Verified]) -> None:
         )
     for one in verified:
         if not one.clean:
-            counts = ((one.missing, "missing"), (one.extra, "extra"), (one.different, "different"))
-            said = ", ".join(f"{count} {what}" for count, what in counts if count) or "rows that were not looked at"
             last = f"{one.clean_at:%Y-%m-%d %H:%M:%S} UTC" if one.clean_at else "never"
             when = f"{one.at:%Y-%m-%d %H:%M:%S} UTC"
-            say(f"{source}: {one.table} has drift: {said} at {one.position}, {when}; last without: {last}", style="red")
+            say(
+                f"{source}: {one.table} has drift: {one.drift_text} at {one.position}, {when}; last without: {last}",
+                style="red",
+            )
 
 
 def say_changed_rows(outcome: Status) -> None:

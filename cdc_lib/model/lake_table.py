@@ -375,6 +375,7 @@ class LakeTable:
         unpublished: why the newest markers do not count; empty if they do.
         updated: when its metadata changed last (UTC), by the clock of the machine that did it; None if unknown.
         source_types: types of the newest rows at this source, as text; see :mod:`cdc_lib.merge.source_types`.
+        rows: rows in it, without deleted ones; None if not counted.
     """
 
     columns: tuple[LakeColumn, ...]
@@ -398,6 +399,7 @@ class LakeTable:
     unpublished: str = ""
     updated: datetime | None = None
     source_types: str = ""
+    rows: int | None = None
 
     def fingerprint(self, table: TableName) -> TableFingerprint:
         """Return the fingerprint that the next merge compares."""

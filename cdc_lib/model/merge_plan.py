@@ -78,6 +78,7 @@ class TableCut:
         rows: rows of the table in the batches of this merge, without those of XA transactions; None if they were not counted.
         total_rows: ``rows`` of all merges of the source so far.
         total_bytes: bytes of the files that held them.
+        lake_rows: rows of the lake table in this snapshot; None if unknown.
     """
 
     table: TableName
@@ -92,6 +93,7 @@ class TableCut:
     rows: RowCounts | None = None
     total_rows: RowCounts = NO_ROWS
     total_bytes: int = 0
+    lake_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,3 +239,14 @@ class Verified:
     def clean(self) -> bool:
         """Whether that comparison found no drift."""
         return self.missing + self.extra + self.different + self.unexamined == 0
+
+    @property
+    def drift_text(self) -> str:
+        """The rows that are wrong, by what is wrong with them; empty if none is."""
+        counts = {
+            "missing": self.missing,
+            "extra": self.extra,
+            "different": self.different,
+            "not looked at": self.unexamined,
+        }
+        return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)

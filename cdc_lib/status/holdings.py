@@ -18,7 +18,6 @@ from cdc_lib.model.finding import Finding
 from cdc_lib.model.foreign import ForeignCommit
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.observation import ServerObservation
-from cdc_lib.model.pace import counted
 from cdc_lib.model.position import Point
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.waiting import is_waiting
@@ -113,8 +112,7 @@ class Holdings:
         drift = [
             Finding(
                 "error",
-                f"{one.table} has drift: {counted(one.missing, 'row')} missing, {one.extra} extra, {one.different} different, "
-                f"{one.unexamined} not looked at, as of {one.position}",
+                f"{one.table} has drift: {one.drift_text}, as of {one.position}",
                 f"cdc verify {self.source} {one.table.in_shell} --repair",
             )
             for one in self.verified

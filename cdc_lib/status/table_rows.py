@@ -35,7 +35,7 @@ class TableRow:
         lake_table: full name in the catalog; empty before the first merge of the table.
         state: see :data:`TableState`.
         mode: how the lake table keeps rows; None where nobody looked.
-        rows: at the source, at the last comparison; None before the first.
+        rows: of the lake table in the last cut; None where it does not say.
         changes: that the last merge applied.
         last_change: up to which commit time the last cut with changes of the table goes; None where the last cuts have none.
         as_of: the table is as of this position, not the cut's; None when it is as of the cut.
@@ -63,10 +63,11 @@ class TableRow:
     question: OpenQuestion | None = None
 
     @property
-    def verdict(self) -> Literal["equal", "drift", "never"]:
-        """What the last comparison found."""
+    def verdict(self) -> Literal["equal", "drift", "part", "never"]:
+        """What the last comparison of the whole table found; ``part`` if only some of its rows were compared."""
         if self.verified is None:
-            return "never"
+            in_merges = self.changed is not None and self.changed.compared > 0
+            return "part" if in_merges or (self.covered is not None and self.covered.ratio > 0) else "never"
         return "equal" if self.verified.clean else "drift"
 
 
@@ -98,7 +99,7 @@ def _row(
     state, note = notes.get(cut.table, plain)
     return TableRow(
         cut.table, cut.lake_table, state, cut.mode,
-        rows=verified.rows if verified is not None else None,
+        rows=cut.lake_rows,
         changes=cut.changes,
         last_change=changed.get(cut.table),
         as_of=cut.as_of,
@@ -148,7 +149,7 @@ def select(
     Args:
         rows: all of them.
         text: a part of the table's or the lake table's name, in any case.
-        state: a :data:`TableState`, or ``equal``, ``drift`` or ``never`` for the last comparison; empty for all.
+        state: a :data:`TableState`, or ``equal``, ``drift``, ``part`` or ``never`` for the last comparison; empty for all.
         order: what to sort by; rows that are equal in it are sorted by name.
         descending: whether the greatest comes first.
     """

@@ -61,6 +61,7 @@ from spark_jobs.iceberg.loading import drop_table, identity_of, load_metadata, l
 from spark_jobs.iceberg.locations import location_of
 from spark_jobs.iceberg.markers import markers_of
 from spark_jobs.iceberg.renames import rename_columns
+from spark_jobs.iceberg.row_delta import rows_of
 from spark_jobs.iceberg.table_metadata import TableMetadata
 
 
@@ -153,6 +154,7 @@ class DefinedTable:
             unpublished=unpublished,
             updated=table.updated,
             source_types=properties.get(self._types_property, ""),
+            rows=rows_of(snapshot.summary) if snapshot is not None else 0,
         )
 
     def lacks(self, error: Exception) -> bool:

@@ -246,7 +246,16 @@ class TableMerge:
             return None
         ahead, dropped = self._ahead(now, table), _dropped(now, table)
         return TableCut(
-            table, lake_table, now.snapshot_id, changes, as_of, ahead, dropped, now.mode, now.fingerprint(table)
+            table,
+            lake_table,
+            now.snapshot_id,
+            changes,
+            as_of,
+            ahead,
+            dropped,
+            now.mode,
+            now.fingerprint(table),
+            lake_rows=now.rows,
         )
 
     def _ahead(self, state: LakeTable, table: TableName) -> Point | None:

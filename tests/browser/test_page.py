@@ -185,7 +185,7 @@ def test_tables_are_searched_sorted_and_filtered(viewer: Page, server: ApiServer
     viewer.get_by_label("Table state").select_option("")
     expect(tables.get_by_role("row")).to_have_count(7, timeout=SLOW)
     tables.get_by_role("button", name="Rows").click()
-    expect(tables.get_by_role("row").nth(1)).to_contain_text("shop.payments", timeout=SLOW)
+    expect(tables.get_by_role("row").nth(1)).to_contain_text("shop.stock", timeout=SLOW)
     expect(tables.get_by_role("columnheader", name="Rows")).to_have_attribute("aria-sort", "descending")
 
 
@@ -263,7 +263,7 @@ def test_an_operator_starts_runs_and_backfills_a_table(operator: Page, server: A
     form.get_by_label("From (UTC").fill("2026-11-01T10:30")
     form.get_by_label("Into").select_option("copy")
     picture(operator, "cdc-backfill")
-    form.get_by_role("button", name="Start the backfill").press("Enter")
+    form.get_by_role("button", name="Start backfill").press("Enter")
     assert conf_of(server, "cdc_shop.backfill", started(operator, "cdc_shop.backfill")) == {
         "tables": ["shop.orders"], "from": "2026-11-01T10:30:00Z", "to": None, "into": "copy",
     }  # fmt: skip
@@ -280,7 +280,7 @@ def test_the_page_says_what_to_do_after_a_dag_was_deleted(
     with logged_in(browser, server, "op") as page:
         show(page, server, "plugin/cdc/cdc_deleted")
         missing = page.get_by_role("status").filter(has_text="Not in Airflow: cdc_deleted, cdc_deleted.backfill")
-        expect(missing).to_contain_text("Unpause the main DAG then.", timeout=SLOW)
+        expect(missing).to_contain_text("Then unpause the DAG of the source.", timeout=SLOW)
         for name in ("Run now", "Backfill", "Backfill shop.orders"):
             expect(page.get_by_role("button", name=name, exact=True)).to_be_disabled(timeout=SLOW)
         expect(page.get_by_role("button", name="Snapshot shop.orders")).to_be_enabled()
@@ -302,8 +302,8 @@ def test_a_snapshot_of_rows_is_asked_for_by_keyboard_alone(operator: Page, serve
     operator.keyboard.press("Enter")
     expect(dialog.get_by_label("Rows")).to_be_focused()
     operator.keyboard.type("rows that")  # chooses the option with these words
-    expect(dialog.get_by_role("button", name="Ask for the snapshot")).to_be_disabled()
-    expect(dialog.get_by_text("Say which rows.")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Request snapshot")).to_be_disabled()
+    expect(dialog.get_by_text("Name the keys or the condition.")).to_be_visible()
     operator.keyboard.press("Tab")
     operator.keyboard.type("note <> 'it''s \"<b>{{ x }}</b>\"'")
     operator.keyboard.press("Tab")
@@ -312,7 +312,7 @@ def test_a_snapshot_of_rows_is_asked_for_by_keyboard_alone(operator: Page, serve
     for _ in range(8):  # it goes round inside
         operator.keyboard.press("Tab")
         assert dialog.evaluate("(e) => e.contains(document.activeElement)")
-    dialog.get_by_role("button", name="Ask for the snapshot").focus()
+    dialog.get_by_role("button", name="Request snapshot").focus()
     operator.keyboard.press("Enter")
     assert conf_of(server, "cdc_shop.snapshot", started(operator, "cdc_shop.snapshot")) == {
         "tables": ["shop.orders"], "key_from": "", "key_to": "",
@@ -324,7 +324,7 @@ def test_several_tables_are_snapshotted_whole_and_rows_of_one_only(operator: Pag
     """The page says so before Airflow is asked."""
     operator.get_by_role("button", name="Snapshot", exact=True).click()
     dialog = operator.get_by_role("dialog", name="Snapshot tables")
-    send = dialog.get_by_role("button", name="Ask for the snapshot")
+    send = dialog.get_by_role("button", name="Request snapshot")
     expect(send).to_be_disabled()
     dialog.get_by_label("Tables").fill(" shop.orders \n\nshop.c*\n")
     dialog.get_by_label("Rows").select_option("keys")
@@ -345,7 +345,7 @@ def test_a_quarantined_table_is_resumed_after_it_is_confirmed(operator: Page, se
     dialog = operator.get_by_role("dialog", name="Resume shop.payments")
     expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     picture(operator, "cdc-resume")
-    dialog.get_by_role("button", name="Resume the table").click()
+    dialog.get_by_role("button", name="Resume table").click()
     assert conf_of(server, "cdc_shop.resume", started(operator, "cdc_shop.resume")) == {"table": "shop.payments"}
 
 
@@ -362,7 +362,7 @@ def test_a_schema_change_is_answered_beside_its_table(
         assert page.get_by_role("button", name="Answer shop.customers").count() == 0
         dialog = page.get_by_role("alertdialog", name="Answer for shop.orders")
         expect(dialog.get_by_text("The source ran TRUNCATE at binlog.000003:120")).to_be_visible()
-        send = dialog.get_by_role("button", name="Record the answer")
+        send = dialog.get_by_role("button", name="Record answer")
         expect(send).to_be_disabled()
         dialog.get_by_role("combobox", name="Answer").select_option("keep")
         picture(page, "cdc-answer")
@@ -377,19 +377,23 @@ def test_a_rewind_is_looked_for_first_and_moves_only_when_it_is_confirmed(operat
     operator.get_by_role("button", name="Rewind").click()
     dialog = operator.get_by_role("alertdialog", name="Rewind shop")
     dialog.get_by_label("Time (UTC)").fill("2026-11-21T06:00:05")
-    dialog.get_by_role("button", name="Find the place").click()
+    find = dialog.get_by_role("button", name="Find position")
+    color = "(e) => getComputedStyle(e).backgroundColor"
+    harmless = find.evaluate(color)
+    find.click()
     found = conf_of(server, "cdc_shop.rewind", started(operator, "cdc_shop.rewind"))
     assert (found["time"], found["move"]) == ("2026-11-21T06:00:05Z", False)
     operator.get_by_role("button", name="Rewind").click()
     dialog.get_by_label("To", exact=True).select_option("position")
     dialog.get_by_label("Position").fill("binlog.000001:4")
     dialog.get_by_label("Do", exact=True).select_option("move")
-    move = dialog.get_by_role("button", name="Move the cursor")
+    move = dialog.get_by_role("button", name="Move cursor")
     for missing in ("A move needs a reason.", "Confirm the move."):
         expect(dialog.get_by_text(missing)).to_be_visible()
         expect(move).to_be_disabled()
         dialog.get_by_label("Reason").fill("a test")
     dialog.get_by_label("Move the drain cursor of shop").press("Space")
+    assert move.evaluate(color) != harmless  # red is for what changes something
     picture(operator, "cdc-rewind")
     move.click()
     found = conf_of(server, "cdc_shop.rewind", started(operator, "cdc_shop.rewind"))
@@ -404,11 +408,11 @@ def test_what_airflow_refuses_is_said_in_the_dialog_and_what_was_typed_stays(ope
     dialog.get_by_label("To", exact=True).select_option("gtid")
     dialog.get_by_label("GTIDs").fill("0-1-100")
     operator.context.set_offline(True)
-    dialog.get_by_role("button", name="Find the place").click()
+    dialog.get_by_role("button", name="Find position").click()
     expect(dialog.get_by_role("alert")).to_be_visible(timeout=SLOW)
     expect(dialog.get_by_label("GTIDs")).to_have_value("0-1-100")
     operator.context.set_offline(False)
-    dialog.get_by_role("button", name="Find the place").click()
+    dialog.get_by_role("button", name="Find position").click()
     assert conf_of(server, "cdc_shop.rewind", started(operator, "cdc_shop.rewind"))["gtid"] == "0-1-100"
 
 
@@ -448,6 +452,42 @@ def test_the_page_fits_the_width_of_a_phone(browser: Browser, server: ApiServer,
         picture(page, f"narrow-{path.rpartition('/')[2]}")
 
 
+def test_on_a_phone_each_row_is_a_card_in_view(browser: Browser, server: ApiServer, shop: PageSource):
+    """No part of it is beside the screen; the name of its column is above each value."""
+    with logged_in(browser, server, "viewer", NARROW) as page:
+        for path, label in (("plugin/cdc", "Sources"), ("plugin/cdc/cdc_shop", "Tables")):
+            show(page, server, path)
+            grid = page.get_by_role("region", name=label, exact=True).last
+            row = grid.get_by_role("row").filter(has_text="shop").last
+            expect(row).to_be_visible(timeout=SLOW)
+            assert grid.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+            cell = row.get_by_role("cell").nth(2)
+            assert (
+                cell.evaluate("(e) => getComputedStyle(e, '::before').content")
+                == {"Sources": '"Lag"', "Tables": '"Rows"'}[label]
+            )
+
+
+def test_headers_and_their_numbers_end_at_one_line(viewer: Page, server: ApiServer):
+    """Also those of headers that sort."""
+    show(viewer, server, "plugin/cdc/cdc_shop")
+    tables = viewer.get_by_role("region", name="Tables", exact=True).last
+    number = tables.get_by_role("row").nth(1).get_by_role("cell").nth(2).locator("span")
+    expect(number).to_have_text("1,007", timeout=SLOW)
+    header = tables.get_by_role("button", name="Rows")
+    ends = [one.evaluate("(e) => Math.round(e.getBoundingClientRect().right)") for one in (header, number)]
+    assert ends[0] == ends[1]
+    fonts = "(e) => [getComputedStyle(e).fontSize, getComputedStyle(e).fontWeight].join()"
+    assert header.evaluate(fonts) == tables.get_by_role("columnheader", name="Mode").evaluate(fonts)
+
+
+def test_before_the_first_merge_nothing_is_merged(viewer: Page, server: ApiServer):
+    """Though the lake cursor has a position: where the first merge will begin."""
+    show(viewer, server, "plugin/cdc/cdc_idle")
+    merged = viewer.locator("dl > *").filter(has_text="Merged to")
+    expect(merged).to_have_text("Merged tono merge yet", timeout=SLOW)
+
+
 def test_the_dark_theme_is_followed(browser: Browser, server: ApiServer, shop: PageSource):
     """What Airflow's theme makes of its own text and ground, it makes of the page's."""
     colors = []
@@ -484,7 +524,7 @@ def test_a_source_without_anything_says_what_comes(viewer: Page, server: ApiServ
         "No window was planned yet.",
         "No table is in the lake yet.",
         "No cut was published yet.",
-        "No merge of the last day",
+        "No merge in the last day",
     ):
         expect(viewer.get_by_text(text)).to_be_visible(timeout=SLOW)
 

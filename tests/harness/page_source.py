@@ -157,7 +157,8 @@ class PageSource:
         apart = {name: _position(1) for name in self.quarantined}
         tables = tuple(
             TableCut(name, f"lake.{name}", 10**18 + place, _changes(place, number), as_of=apart.get(name), mode="mirror",
-                     total_rows=RowCounts(updates=sum(_changes(place, one) for one in range(number + 1))))
+                     total_rows=RowCounts(updates=sum(_changes(place, one) for one in range(number + 1))),
+                     lake_rows=1000 + 7 * place)
             for place, name in enumerate(self.tables)
         )  # fmt: skip
         lag = timedelta(seconds=20 + 90 * (number % 11 == 5))

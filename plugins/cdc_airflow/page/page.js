@@ -72,8 +72,8 @@ const useAnswer = (url, every = REFRESH_MS) => {
 /* --- words ------------------------------------------------------------------------------------------------------------ */
 
 const STATES = {
-  failed: ["red", "failed", "Something is wrong, and stays so until a person acts."],
-  attention: ["orange", "attention", "Something wants a look."],
+  failed: ["red", "failed", "Something is wrong until somebody corrects it."],
+  attention: ["orange", "attention", "Something needs attention."],
   unreachable: ["red", "unreachable", "The store or the source file cannot be read."],
   reading: ["gray", "reading", "The store is being read."],
   catching_up: ["blue", "catching up", "The lake does not have all that was planned or drained."],
@@ -110,6 +110,8 @@ const duration = (seconds) => {
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
   return seconds < 172_800 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86_400).toFixed(1)} d`;
 };
+const counted = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+const listed = (...counts) => counts.filter(([count]) => count).map(([count, noun]) => counted(count, noun)).join(", ");
 const LONG = 60; // seconds of work from which on a backlog is named
 const ago = (time) => (time ? `${duration(Math.max(0, (Date.now() - new Date(time)) / 1000))} ago` : "never");
 const clock = (time) => (time ? `${new Date(time).toISOString().slice(0, 19).replace("T", " ")} UTC` : "–");
@@ -125,10 +127,11 @@ const StateMark = ({ of, state }) => {
 };
 const Mono = (props) => h(Text, { as: "span", fontFamily: "mono", fontSize: "xs", overflowWrap: "break-word", ...props });
 const Quiet = (props) => h(Text, { color: "fg.muted", fontSize: "sm", ...props });
+const small = (notes) => { const text = notes.filter(Boolean).join(", "); return text ? h(Box, { fontSize: "xs" }, text) : null; };
 
 const Notice = ({ color = "red", title, hint }) =>
   h(Box, { role: color === "red" ? "alert" : "status", borderLeftWidth: "4px", borderColor: `${color}.solid`, bg: `${color}.subtle`, p: 3, my: 2, overflowWrap: "anywhere" },
-    h(Text, { fontWeight: "medium" }, title), hint ? h(Quiet, null, hint) : null);
+    h(Text, { fontWeight: "medium" }, title), hint ? h(Quiet, { color: "fg" }, hint) : null);
 
 const Shown = ({ answer, children, empty, waiting = "Loading …" }) => {
   if (answer.error && answer.error.reading && !answer.data) return h(Quiet, { role: "status", py: 4 }, answer.error.message);
@@ -167,22 +170,35 @@ const Section = ({ title, part, aside, children }) => {
       h(Heading, { as: "h3", id, size: "md" }, title), aside), children);
 };
 
-const Fact = ({ name, children, hint }) =>
-  h(Box, { borderWidth: "1px", borderRadius: "md", p: 3, minW: 0 },
+const Fact = ({ name, children, hint, wide }) =>
+  h(Box, { borderWidth: "1px", borderRadius: "md", p: 3, minW: 0, gridColumn: wide ? { base: "1 / -1", md: "auto" } : undefined },
     h(Quiet, { as: "dt", fontSize: "xs" }, name), h(Text, { as: "dd", fontWeight: "medium", overflowWrap: "anywhere", title: hint }, children));
 
-/* A table that scrolls sideways alone, by keyboard too, so that the page never does. */
+/* A table that scrolls sideways alone, by keyboard too, so that the page never does. On a phone each row is a card, whose cells have
+   their column's name above them: everything is in view. A column is [name, key to sort by, numbers, width of a card]. */
 const Grid = ({ label, columns, rows, sort }) =>
   h(Box, { overflowX: "auto", tabIndex: 0, role: "region", "aria-label": label, _focusVisible: { outline: "2px solid", outlineColor: "colorPalette.focusRing" } },
-    h(Table.Root, { size: "sm" },
-      h(Table.Header, null, h(Table.Row, null, columns.map(([name, key, end]) =>
-        h(Table.ColumnHeader, { key: name, textAlign: end ? "end" : "start", whiteSpace: "nowrap", "aria-sort": sort && key === sort.order ? (sort.descending ? "descending" : "ascending") : undefined },
-          sort && key
-            ? h(Button, { variant: "plain", size: "xs", px: 0, height: "auto", fontWeight: "semibold", onClick: () => sort.by(key) }, name, key === sort.order ? (sort.descending ? " ▼" : " ▲") : "")
-            : name)))),
-      h(Table.Body, null, rows.map(({ key, cells }) =>
-        h(Table.Row, { key }, cells.map((cell, place) =>
-          h(Table.Cell, { key: columns[place][0], textAlign: columns[place][2] ? "end" : "start", verticalAlign: "top", minW: place ? undefined : "12em" }, cell)))))));
+    h(Table.Root, { size: "sm", role: "table", display: { base: "block", md: "table" } },
+      h(Table.Header, { role: "rowgroup", display: { base: sort ? "block" : "none", md: "table-header-group" } },
+        h(Table.Row, { role: "row", display: { base: "flex", md: "table-row" }, flexWrap: "wrap" }, columns.map(([name, key, end]) =>
+          h(Table.ColumnHeader, {
+              key: name, role: "columnheader", textAlign: end ? "end" : "start", whiteSpace: "nowrap", display: { base: sort && key ? "block" : "none", md: "table-cell" },
+              "aria-sort": sort && key === sort.order ? (sort.descending ? "descending" : "ascending") : undefined,
+            },
+            sort && key
+              ? h(Button, { variant: "plain", minW: 0, px: 0, borderWidth: 0, height: "auto", fontSize: "inherit", fontWeight: "inherit", lineHeight: "inherit", color: "inherit", verticalAlign: "baseline", onClick: () => sort.by(key) }, name, key === sort.order ? (sort.descending ? " ▼" : " ▲") : "")
+              : name)))),
+      h(Table.Body, { role: "rowgroup", display: { base: "block", md: "table-row-group" } }, rows.map(({ key, cells }) =>
+        h(Table.Row, { key, role: "row", display: { base: "grid", md: "table-row" }, gridTemplateColumns: "repeat(2, minmax(0, 1fr))", borderBottomWidth: { base: "1px", md: 0 }, py: { base: 2, md: 0 } }, cells.map((cell, place) => {
+          const [name, , end, wide] = columns[place];
+          return h(Table.Cell, {
+              key: name, role: "cell", "data-label": name, verticalAlign: "top", textAlign: { base: "start", md: end ? "end" : "start" },
+              display: { base: cell === null || cell === "" ? "none" : "block", md: "table-cell" }, gridColumn: place === 0 || wide ? "1 / -1" : undefined,
+              minW: { base: 0, md: place ? undefined : "12em" }, overflowWrap: { base: "anywhere", md: "normal" },
+              px: { base: 1, md: 2 }, py: { base: 1, md: 2 }, borderBottomWidth: { base: 0, md: "1px" },
+              _before: place ? { content: "attr(data-label)", display: { base: "block", md: "none" }, color: "fg.muted", fontSize: "xs" } : undefined,
+            }, cell);
+        }))))));
 
 const Pages = ({ offset, total, size, go }) =>
   total > size
@@ -225,7 +241,7 @@ const Sources = ({ open }) => {
   const search = useCallback((value) => { setText(value); setOffset(0); }, []);
   const counts = answer.data ? answer.data.states : {};
   const options = [["", "All states"], ...Object.keys(STATES).filter((key) => counts[key] || key === state).map((key) => [key, `${STATES[key][1]} (${counts[key] || 0})`])];
-  const none = answer.data && !answer.data.total && (text || state ? "No source is like this." : "There are no sources yet. A YAML file in the folder of sources makes one; see the documentation, Quickstart.");
+  const none = answer.data && !answer.data.total && (text || state ? "No source matches." : "No sources yet. cdc init writes the file of one.");
   return h(Box, null,
     h(Flex, { justify: "space-between", align: "center", wrap: "wrap", gap: 3, mb: 3 },
       h(Heading, { as: "h2", size: "xl" }, "CDC sources"),
@@ -233,7 +249,7 @@ const Sources = ({ open }) => {
     h(Shown, { answer, empty: none }, (data) => h(Box, null,
       h(Grid, {
         label: "Sources",
-        columns: [["Source"], ["State"], ["Lag", null, true], ["Binlog kept", null, true], ["Throughput", null, true], ["Last cut"], ["Tables", null, true], ["In flight", null, true], ["Epoch", null, true], ["Server, drained to"]],
+        columns: [["Source"], ["State", null, false, true], ["Lag", null, true], ["Binlog kept", null, true], ["Throughput", null, true], ["Last cut"], ["Tables", null, true], ["In flight", null, true], ["Epoch", null, true], ["Server, drained to", null, false, true]],
         rows: data.sources.map((one) => ({ key: one.dag_id, cells: [
           h(Link, { href: address(`plugin/cdc/${encodeURIComponent(one.dag_id)}`), fontWeight: "semibold", overflowWrap: "anywhere", onClick: (event) => open(event, one.dag_id) }, one.source),
           h(Box, { minW: "14em", maxW: "30em", overflowWrap: "anywhere" }, h(StateMark, { of: STATES, state: one.state }),
@@ -312,13 +328,13 @@ const Bars = ({ bars, other }) => {
 
 const Pictures = ({ dagId }) => {
   const answer = useAnswer(address(sourcePath(dagId, "history")), 30_000);
-  const empty = answer.data && !answer.data.points.length && "No merge of the last day is stored.";
+  const empty = answer.data && !answer.data.points.length && "No merge in the last day.";
   return h(Section, { title: "The last day" }, h(Shown, { answer, empty }, (data) => {
     const points = (value) => data.points.map((point, place) => ({ key: place, at: point.at, value: value(point) }));
     const times = { since: data.since, until: data.until };
     return h(SimpleGrid, { columns: { base: 1, xl: 3 }, gap: 6 },
-      h(Day, { title: "Lag at each cut", unit: "age of its last change", word: duration, color: "var(--chakra-colors-orange-solid)", points: points((point) => point.lag_seconds), ...times }),
-      h(Day, { title: "Rows merged since the cut before", unit: "rows", word: (value) => number(Math.round(value)), color: "var(--chakra-colors-blue-solid)", steps: true, points: points((point) => point.rows), ...times }),
+      h(Day, { title: "Lag at each cut", unit: "age of the last change", word: duration, color: "var(--chakra-colors-orange-solid)", points: points((point) => point.lag_seconds), ...times }),
+      h(Day, { title: "Rows merged by each cut", unit: "rows", word: (value) => number(Math.round(value)), color: "var(--chakra-colors-blue-solid)", steps: true, points: points((point) => point.rows), ...times }),
       h(Box, { minW: 0 }, h(Quiet, { mb: 1 }, "Rows merged by table"), h(Bars, { bars: data.bars, other: data.other })));
   }));
 };
@@ -345,32 +361,32 @@ const Windows = ({ dagId }) => {
         h(Flex, { role: "group", "aria-label": "Windows, oldest first", gap: "2px", wrap: "wrap", mb: 3 }, line.map((one) =>
           h("button", {
             key: one.id, type: "button", "aria-pressed": picked === one.id,
-            "aria-label": `${(WINDOW_STATES[one.state] || ["", one.state])[1]}, ${number(one.rows)} rows, ${one.start} to ${one.stop}`,
-            title: `${(WINDOW_STATES[one.state] || ["", one.state])[1]}: ${number(one.rows)} rows, ${one.start} to ${one.stop}`,
+            "aria-label": `${(WINDOW_STATES[one.state] || ["", one.state])[1]}, ${counted(one.rows, "row")}, ${one.start} to ${one.stop}`,
+            title: `${(WINDOW_STATES[one.state] || ["", one.state])[1]}: ${counted(one.rows, "row")}, ${one.start} to ${one.stop}`,
             onClick: () => setPicked(picked === one.id ? null : one.id),
             style: { width: 14, height: 26, borderRadius: 3, cursor: "pointer", border: picked === one.id ? "2px solid currentColor" : "none", background: `var(--chakra-colors-${(WINDOW_STATES[one.state] || ["gray"])[0]}-solid)` },
           }))),
         picked === null ? null : h(Button, { size: "xs", variant: "outline", mb: 2, onClick: () => setPicked(null) }, "Show all windows"),
-        rows.length ? null : h(Quiet, { role: "status" }, "This window is not one of the last hundred: cdc batches list shows older ones."),
+        rows.length ? null : h(Quiet, { role: "status" }, "This window is not one of the last hundred. cdc batches list shows older ones."),
         h(Grid, {
           label: "Windows, latest first",
-          columns: [["Window"], ["State"], ["Rows", null, true], ["Bytes", null, true], ["Transactions", null, true], ["Tables", null, true], ["Last change"], ["Acked"], ["Merged"], ["Notes"]],
+          columns: [["Window"], ["State"], ["Rows", null, true], ["Bytes", null, true], ["Transactions", null, true], ["Tables", null, true], ["Last change"], ["Acked"], ["Merged"], ["Notes", null, false, true]],
           rows: rows.map((one) => ({ key: one.id, cells: [
             h(Box, null, h(Mono, { whiteSpace: "nowrap" }, one.start), h("br"), h(Mono, { whiteSpace: "nowrap" }, one.stop), h(Quiet, { fontSize: "xs" }, `epoch ${one.epoch}`)),
             h(StateMark, { of: WINDOW_STATES, state: one.state }), number(one.rows), bytes(one.bytes), number(one.transactions), number(one.tables),
             h(Time, { at: one.last_time, none: "–" }), h(Time, { at: one.acked_at, none: "–" }), h(Time, { at: one.merged_at, none: "–" }),
-            h(Box, { fontSize: "xs" }, [
-              one.reselected && "re-selected", one.partial_rows && `${number(one.partial_rows)} partial rows`,
-              one.statements && `${one.statements} DDL statements`, one.quarantined && `${one.quarantined} tables at fault`,
-            ].filter(Boolean).join(", ")),
+            small([
+              one.reselected && "re-selected", one.partial_rows && counted(one.partial_rows, "partial row"),
+              one.statements && counted(one.statements, "DDL statement"), one.quarantined && `${counted(one.quarantined, "table")} quarantined`,
+            ]),
           ] })),
         }),
         picked === null ? h(Pages, { offset, total: data.windows.length, size: 10, go: setOffset }) : null);
     }));
 };
 
-const Verdict = ({ one }) => {
-  if (!one) return h(Mark, { color: "gray", title: "Never compared with its source" }, "never");
+const Verdict = ({ one, verdict }) => {
+  if (!one) return verdict === "part" ? h(Mark, { color: "blue", title: "Some of its rows were compared with the source; all of them at once never were" }, "in part") : h(Mark, { color: "gray", title: "No row was compared with the source yet" }, "never");
   const wrong = [[one.missing, "missing"], [one.extra, "extra"], [one.different, "different"], [one.unexamined, "not looked at"]].filter(([count]) => count).map(([count, what]) => `${number(count)} ${what}`).join(", ");
   return h(Box, null, h(Mark, { color: one.clean ? "green" : "red", title: `as of ${one.position}` }, one.clean ? "equal" : "drift"), " ", h(Quiet, { as: "span", fontSize: "xs" }, h(Time, { at: one.at })),
     wrong ? h(Quiet, { fontSize: "xs" }, wrong) : null);
@@ -378,15 +394,15 @@ const Verdict = ({ one }) => {
 
 const ChangedRows = ({ one }) => {
   if (!one || (!one.compared && !one.wrong)) return null;
-  const said = one.wrong ? `merges brought ${number(one.wrong)} wrong rows` : `${number(one.equal)} of ${number(one.compared)} rows of a merge equal`;
-  return h(Quiet, { fontSize: "xs", color: one.wrong ? "red.500" : undefined, title: `as of ${one.position}${one.gtid_set ? `, GTIDs ${one.gtid_set}` : ""}; the other rows of the table were not compared` }, said, " ", h(Time, { at: one.at }));
+  const said = one.wrong ? `merges brought ${counted(one.wrong, "wrong row")}` : `last merge: ${number(one.equal)} of ${counted(one.compared, "row")} equal`;
+  return h(Quiet, { fontSize: "xs", color: one.wrong ? "red.500" : "fg.muted", title: `as of ${one.position}${one.gtid_set ? `, GTIDs ${one.gtid_set}` : ""}; the other rows of the table were not compared` }, said, " ", h(Time, { at: one.at }));
 };
 
 const Covered = ({ one }) => {
   if (!one) return null;
   if (one.skipped) return h(Quiet, { fontSize: "xs", title: one.skipped }, "not compared by ranges");
-  const said = one.wrong ? `ranges have ${number(one.wrong)} wrong rows` : `${Math.floor(100 * one.ratio)} % compared by ranges`;
-  return h(Quiet, { fontSize: "xs", color: one.wrong ? "red.500" : one.overdue ? "orange.500" : undefined, title: one.position ? `the oldest range as of ${one.position}` : "some ranges were never compared" }, said, ", oldest ", h(Time, { at: one.oldest_at }));
+  const said = one.wrong ? `ranges have ${counted(one.wrong, "wrong row")}` : `${Math.floor(100 * one.ratio)} % compared by ranges`;
+  return h(Quiet, { fontSize: "xs", color: one.wrong ? "red.500" : one.overdue ? "orange.500" : "fg.muted", title: one.position ? `the oldest range as of ${one.position}` : "some ranges were never compared" }, said, ", oldest ", h(Time, { at: one.oldest_at }));
 };
 
 const Tables = ({ dagId, act }) => {
@@ -398,19 +414,19 @@ const Tables = ({ dagId, act }) => {
   const search = useCallback((value) => { setText(value); setOffset(0); }, []);
   const by = (order) => { setSort((before) => ({ order, descending: before.order === order ? !before.descending : order !== "table" })); setOffset(0); };
   const counts = answer.data ? answer.data.counts : {};
-  const words = { ...Object.fromEntries(Object.entries(TABLE_STATES).map(([key, value]) => [key, value[1]])), equal: "verified equal", drift: "with drift", never: "never verified" };
+  const words = { ...Object.fromEntries(Object.entries(TABLE_STATES).map(([key, value]) => [key, value[1]])), equal: "verified equal", drift: "with drift", part: "verified in part", never: "never verified" };
   const options = [["", "All tables"], ...Object.keys(words).filter((key) => counts[key] || key === state).map((key) => [key, `${words[key]} (${number(counts[key] || 0)})`])];
-  const empty = answer.data && !answer.data.total && (text || state ? "No table is like this." : "No table is in the lake yet. The first merge brings them.");
+  const empty = answer.data && !answer.data.total && (text || state ? "No table matches." : "No table is in the lake yet. The first merge brings them.");
   return h(Section, { title: "Tables", part: "tables", aside: h(Flex, { gap: 2, wrap: "wrap" }, h(Search, { label: "Search tables", set: search }), h(Choice, { label: "Table state", value: state, set: (value) => { setState(value); setOffset(0); }, options })) },
     h(Shown, { answer, empty }, (data) => h(Box, null,
       h(Grid, {
         label: "Tables", sort: { ...sort, by },
-        columns: [["Table", "table"], ["State"], ["Rows", "rows", true], ["Last change", "last_change"], ["Verified", "verified"], ["Mode"], ["Schemas", null, true], ["Lake table"], ...(act ? [["Do"]] : [])],
+        columns: [["Table", "table"], ["State", null, false, true], ["Rows", "rows", true], ["Last change", "last_change"], ["Verified", "verified", false, true], ["Mode"], ["Schemas", null, true], ["Lake table", null, false, true], ...(act ? [["Actions", null, false, true]] : [])],
         rows: data.tables.map((one) => ({ key: `${one.table} ${one.lake_table}`, cells: [
           h(Mono, { fontSize: "sm" }, one.table),
           h(Box, { maxW: "28em", overflowWrap: "anywhere" }, h(StateMark, { of: TABLE_STATES, state: one.state }), one.note ? h(Quiet, { fontSize: "xs" }, one.note) : null, one.as_of ? h(Quiet, { fontSize: "xs" }, `as of ${one.as_of}`) : null),
-          h("span", { title: "at the last comparison with the source" }, number(one.rows)),
-          h(Time, { at: one.last_change, none: "–" }), h(Box, null, h(Verdict, { one: one.verified }), h(ChangedRows, { one: one.changed }), h(Covered, { one: one.covered })), one.mode || "–", number(one.schema_versions), h(Mono, null, one.lake_table || "–"),
+          h("span", { title: "in the lake table, as of the last cut" }, number(one.rows)),
+          h(Time, { at: one.last_change, none: "–" }), h(Box, null, h(Verdict, { one: one.verified, verdict: one.verdict }), h(ChangedRows, { one: one.changed }), h(Covered, { one: one.covered })), one.mode || "–", number(one.schema_versions), h(Mono, null, one.lake_table || "–"),
           ...(act ? [h(Flex, { gap: 1 }, TABLE_ACTIONS.filter((kind) => act.may(kind) && isFor(kind, one)).map((kind) =>
             h(Button, { key: kind, size: "xs", variant: "outline", disabled: act.off(kind), "aria-label": `${ACTIONS[kind][0]} ${one.table}`, onClick: () => act.on(kind, one.table, one.question) }, ACTIONS[kind][0])))] : []),
         ] })),
@@ -425,10 +441,10 @@ const Cuts = ({ dagId }) => {
   return h(Section, { title: "Cuts", part: "cuts" }, h(Shown, { answer, empty }, (data) => h(Box, null,
     h(Grid, {
       label: "Cuts, latest first",
-      columns: [["Position"], ["Epoch", null, true], ["Last commit"], ["Published"], ["Tables", null, true], ["Changes", null, true], ["Notes"]],
+      columns: [["Position"], ["Epoch", null, true], ["Last commit"], ["Published"], ["Tables", null, true], ["Changes", null, true], ["Notes", null, false, true]],
       rows: data.cuts.map((one) => ({ key: one.merge_id, cells: [
         h(Mono, { whiteSpace: "nowrap", title: one.merge_id }, one.position), one.epoch, clock(one.event_time), h(Time, { at: one.at }), number(one.tables), number(one.changes),
-        [one.reselected && `${one.reselected} tables re-selected`, one.quarantined && `${one.quarantined} quarantined`].filter(Boolean).join(", "),
+        small([one.reselected && `${counted(one.reselected, "table")} re-selected`, one.quarantined && `${one.quarantined} quarantined`]),
       ] })),
     }),
     h(Pages, { offset, total: data.total, size: 10, go: setOffset }))));
@@ -443,7 +459,7 @@ const Moves = ({ dagId }) => {
   return h(Section, { title: "Moves of the cursor", aside: choose }, h(Shown, { answer, empty }, (data) => h(Box, null,
     h(Grid, {
       label: "Moves, latest first",
-      columns: [["When"], ["How"], ["From"], ["To"], ["By"], ["Why"]],
+      columns: [["When"], ["How"], ["From"], ["To"], ["By"], ["Why", null, false, true]],
       rows: data.moves.map((one, place) => ({ key: `${offset + place}`, cells: [
         h(Time, { at: one.at }), one.kind, h(Mono, { whiteSpace: "nowrap" }, one.start || "–"), h(Mono, { whiteSpace: "nowrap" }, one.stop), h(Mono, null, one.by), h(Box, { overflowWrap: "anywhere" }, one.why)] })),
     }),
@@ -462,13 +478,13 @@ const trigger = (dagId, conf) =>
   });
 
 const ACTIONS = {
-  run: ["Run now", "Plan, drain and merge what is there."],
-  verify: ["Verify", "Compare the tables that verify.tables names with the source."],
+  run: ["Run now", "Plan, drain and merge now."],
+  verify: ["Verify", "Compare the tables of verify.tables with the source."],
   snapshot: ["Snapshot", "Read tables, or rows of one, again from the source."],
-  backfill: ["Backfill", "Merge stored batches again."],
+  backfill: ["Backfill", "Merge stored batches of a period again."],
   resume: ["Resume", "Follow a quarantined table again."],
   answer: ["Answer", "Decide about the schema change at which a table waits."],
-  rewind: ["Rewind", "Find a place in the binlog, and let the drain continue there."],
+  rewind: ["Rewind", "Find a position in the binlog, and continue the drain there if wanted."],
 };
 const HEAD_ACTIONS = ["run", "verify", "snapshot", "backfill", "rewind"];
 const TABLE_ACTIONS = ["answer", "snapshot", "backfill", "resume"];
@@ -491,7 +507,7 @@ const Pick = ({ label, value, set, options }) =>
 
 /* What is asked for in words, with its fields, and a button that does it. The keyboard stays inside until it is done or cancelled; a
    click beside it does not throw away what was typed. */
-const Confirm = ({ title, name, words, submit, danger, wrong, conf, asked, children }) => {
+const Confirm = ({ title, name, words, submit, danger, harmless, wrong, conf, asked, children }) => {
   const start = useRef(null);
   const onSubmit = (event) => {
     event.preventDefault();
@@ -512,7 +528,7 @@ const Confirm = ({ title, name, words, submit, danger, wrong, conf, asked, child
         h(Dialog.Footer, { flexWrap: "wrap" },
           wrong ? h(Quiet, { role: "status", flex: "1" }, wrong) : null,
           h(Button, { size: "sm", variant: "outline", onClick: asked.close }, "Cancel"),
-          h(Button, { type: "submit", size: "sm", colorPalette: danger ? "red" : undefined, disabled: Boolean(wrong), loading: asked.busy }, submit)))))));
+          h(Button, { type: "submit", size: "sm", colorPalette: danger && !harmless ? "red" : undefined, disabled: Boolean(wrong), loading: asked.busy }, submit)))))));
 };
 
 const useValues = (first) => {
@@ -531,8 +547,8 @@ const BackfillForm = ({ table, asked }) => {
   const [values, put, field] = useValues({ tables: "", from: "", to: "", into: "live" });
   const conf = () => ({ tables: namesOf(table, values.tables), from: utc(values.from), to: utc(values.to), into: values.into });
   return h(Confirm, {
-      title: table === null ? "Backfill" : `Backfill ${table}`, name: "Backfill", submit: "Start the backfill", conf, asked,
-      words: "Merges the stored batches of a time again. The source is not asked, and no cursor moves.",
+      title: table === null ? "Backfill" : `Backfill ${table}`, name: "Backfill", submit: "Start backfill", conf, asked,
+      words: "Merges the stored batches of a period again. The source is not asked, and no cursor moves.",
     },
     table === null ? h(Field, { of: Textarea, rows: 3, label: "Tables, one on a line (database.table or a pattern; empty for all)", ...field("tables") }) : null,
     h(Field, { label: "From (UTC; empty for the beginning)", type: "datetime-local", ...field("from") }),
@@ -544,7 +560,7 @@ const SnapshotForm = ({ table, asked }) => {
   const [values, put, field] = useValues({ tables: "", rows: "all", keyFrom: "", keyTo: "", where: "", why: "" });
   const tables = namesOf(table, values.tables);
   const part = { keys: values.keyFrom.trim() || values.keyTo.trim(), where: values.where.trim() }[values.rows];
-  const wrong = !tables.length ? "Name a table." : values.rows === "all" ? "" : tables.length > 1 ? "Rows are read of one table at a time." : part ? "" : "Say which rows.";
+  const wrong = !tables.length ? "Name a table." : values.rows === "all" ? "" : tables.length > 1 ? "Rows are read of one table at a time." : part ? "" : "Name the keys or the condition.";
   const conf = () => ({
     tables, why: values.why.trim(),
     key_from: values.rows === "keys" ? values.keyFrom.trim() : "",
@@ -552,7 +568,7 @@ const SnapshotForm = ({ table, asked }) => {
     where: values.rows === "where" ? values.where.trim() : "",
   });
   return h(Confirm, {
-      title: table === null ? "Snapshot tables" : `Snapshot ${table}`, name: "Snapshot", submit: "Ask for the snapshot", wrong, conf, asked,
+      title: table === null ? "Snapshot tables" : `Snapshot ${table}`, name: "Snapshot", submit: "Request snapshot", wrong, conf, asked,
       words: values.rows === "all"
         ? "The next runs read all rows by SELECT and merge them. Until then the lake table stays as it is."
         : "The next runs read these rows by SELECT and merge them. Merging of the table continues meanwhile.",
@@ -567,8 +583,8 @@ const SnapshotForm = ({ table, asked }) => {
 
 const ResumeForm = ({ table, asked }) =>
   h(Confirm, {
-    title: `Resume ${table}`, name: "Resume", submit: "Resume the table", asked, conf: () => ({ table }),
-    words: "Ends the quarantine: the next runs read the table whole, merge it, and follow it from here on. Correct first what it was quarantined for, or the next run quarantines it again.",
+    title: `Resume ${table}`, name: "Resume", submit: "Resume table", asked, conf: () => ({ table }),
+    words: "Ends the quarantine. The next runs read the whole table, merge it, and follow it from then on. First correct what it was quarantined for, or the next run quarantines it again.",
   });
 
 const DECISIONS = { follow: "follow: the lake does as the source", keep: "keep: the lake keeps what it has" };
@@ -578,7 +594,7 @@ const AnswerForm = ({ table, question, asked }) => {
   const [values, put] = useValues({ answer: decisions.length === 1 ? decisions[0] : "" });
   const removes = change === "truncate" || change === "drop_table";
   return h(Confirm, {
-      title: `Answer for ${table}`, name: "Answer", submit: "Record the answer", danger: removes, asked,
+      title: `Answer for ${table}`, name: "Answer", submit: "Record answer", danger: removes, asked,
       wrong: values.answer ? "" : "Choose an answer.",
       conf: () => ({ table, answer: values.answer, position }),
       words: `${what[0].toUpperCase()}${what.slice(1)}. The answer is about this statement only, and is not changed later. The next merge applies it${removes ? "; follow removes the rows of the lake table" : ""}.`,
@@ -597,20 +613,20 @@ const RewindForm = ({ source, asked }) => {
   const [values, put, field] = useValues({ kind: "time", time: "", position: "", gtid: "", move: false, sure: false, why: "" });
   const { kind } = values, move = values.move || kind === "undo";
   const given = kind === "undo" ? "undo" : values[kind].trim();
-  const wrong = !given ? "Say where to." : move && !values.why.trim() ? "A move needs a reason." : move && !values.sure ? "Confirm the move." : "";
+  const wrong = !given ? "Choose a position." : move && !values.why.trim() ? "A move needs a reason." : move && !values.sure ? "Confirm the move." : "";
   const conf = () => ({
     time: kind === "time" ? utc(given) : null, position: kind === "position" ? given : "", gtid: kind === "gtid" ? given : "",
     undo: kind === "undo", move, why: values.why.trim(),
   });
   return h(Confirm, {
-      title: `Rewind ${source}`, name: "Rewind", submit: move ? "Move the cursor" : "Find the place", danger: true, wrong, conf, asked,
+      title: `Rewind ${source}`, name: "Rewind", submit: move ? "Move cursor" : "Find position", danger: true, harmless: !move, wrong, conf, asked,
       words: move
-        ? "The drain cursor moves to the place, in a new epoch. What follows is read again and merged over what the lake has. A place after the cursor leaves changes out for ever."
-        : "Nothing moves: the log of the task says where the place is.",
+        ? "The drain cursor moves to this position, in a new epoch. What follows is read and merged again. A position after the cursor leaves out the changes between them for ever."
+        : "Nothing moves. The log of the task names the position.",
     },
     h(Pick, { label: "To", value: kind, set: (one) => put("kind", one), options: Object.entries(PLACES).map(([key, [word]]) => [key, word]) }),
     kind === "undo" ? null : h(Field, { key: kind, label: PLACES[kind][1], type: kind === "time" ? "datetime-local" : "text", step: kind === "time" ? 1 : undefined, ...field(kind) }),
-    kind === "undo" ? null : h(Pick, { label: "Do", value: move ? "move" : "find", set: (what) => put("move", what === "move"), options: [["find", "find the place only"], ["move", "move the drain cursor there"]] }),
+    kind === "undo" ? null : h(Pick, { label: "Do", value: move ? "move" : "find", set: (what) => put("move", what === "move"), options: [["find", "find the position only"], ["move", "move the drain cursor there"]] }),
     move ? h(Field, { label: "Reason (kept in the cursor)", ...field("why") }) : null,
     move ? h("label", null, h("input", { type: "checkbox", checked: values.sure, onChange: (event) => put("sure", event.target.checked), style: { marginInlineEnd: 8 } }), `Move the drain cursor of ${source}`) : null);
 };
@@ -623,7 +639,7 @@ const NotReady = ({ state, dags }) => {
   const links = dags.map((dag, place) => h(Box, { key: dag, as: "span" }, place ? ", " : "", h(Link, { href: address(`dags/${encodeURIComponent(dag)}`), overflowWrap: "anywhere" }, dag)));
   return state === "paused"
     ? h(Notice, { color: "orange", title: h(Box, { as: "span" }, "Paused in Airflow: ", links), hint: "No run of a paused DAG begins. Unpause it, with the switch at its name in Airflow's list of DAGs." })
-    : h(Notice, { color: "orange", title: `Not in Airflow: ${dags.join(", ")}`, hint: "It was deleted, or Airflow has not read the file of the source yet. Airflow makes it again when it reads its files next, at most some minutes later; airflow dags reserialize does so at once. Unpause the main DAG then. It continues where it was: the cursors are in the store." });
+    : h(Notice, { color: "orange", title: `Not in Airflow: ${dags.join(", ")}`, hint: "Deleted, or not read by Airflow yet. Airflow makes it again when it next reads its files, within some minutes, or at once with airflow dags reserialize. Then unpause the DAG of the source. Its next run continues at the cursors: nothing is lost." });
 };
 
 const useActions = (dagId, source) => {
@@ -673,7 +689,7 @@ const Findings = ({ data }) => (data.findings_total
   : null);
 
 const Epochs = ({ epochs }) => (epochs.length
-  ? h(Section, { title: "Epochs" }, h(Grid, { label: "Epochs, latest first", columns: [["Epoch"], ["Since"], ["How"], ["By"], ["Why"], ["From"], ["To"]], rows: epochs.map((one) => ({ key: one.epoch, cells: [
+  ? h(Section, { title: "Epochs" }, h(Grid, { label: "Epochs, latest first", columns: [["Epoch"], ["Since"], ["How"], ["By"], ["Why", null, false, true], ["From", null, false, true], ["To", null, false, true]], rows: epochs.map((one) => ({ key: one.epoch, cells: [
       one.epoch, clock(one.at), one.kind, h(Mono, null, one.by), h(Box, { overflowWrap: "anywhere" }, one.why), h(Mono, null, one.previous_end), h(Mono, null, one.new_start)] })) }))
   : null);
 
@@ -696,11 +712,11 @@ const Source = ({ dagId, back }) => {
         h(Fact, { name: "Binlog kept for", hint: `Until the server may purge what is drained next, as a plan saw ${ago(data.server_seen_at)}` }, h(Retention, { seconds: data.retention_left_seconds })),
         h(Fact, { name: "Throughput of the last merges" }, rate(data.rows_per_second)),
         h(Fact, { name: "Last cut" }, h(Time, { at: data.cut_at })),
-        h(Fact, { name: "In flight" }, `${data.windows_in_flight} windows, ${data.snapshots} snapshots`),
-        h(Fact, { name: "Drained to" }, data.drain ? h(Mono, { fontSize: "sm", overflowWrap: "anywhere" }, data.drain.position) : "not started"),
-        h(Fact, { name: "Merged to" }, data.lake ? h(Mono, { fontSize: "sm", overflowWrap: "anywhere" }, data.lake.position) : "not started"),
+        h(Fact, { name: "In flight" }, listed([data.windows_in_flight, "window"], [data.snapshots, "snapshot"]) || "nothing"),
+        h(Fact, { name: "Drained to" }, data.drain ? h(Mono, { fontSize: "sm", overflowWrap: "anywhere" }, data.drain.position) : "no run yet"),
+        h(Fact, { name: "Merged to" }, data.lake && data.cut_at ? h(Mono, { fontSize: "sm", overflowWrap: "anywhere" }, data.lake.position) : "no merge yet"),
         h(Fact, { name: "Epoch" }, data.drain ? data.drain.epoch : "–"),
-        h(Fact, { name: "Server" }, h(Mono, { fontSize: "sm", overflowWrap: "anywhere" }, data.drain ? data.drain.server : data.server))),
+        h(Fact, { name: "Server", wide: true }, h(Mono, { fontSize: "sm", overflowWrap: "anywhere" }, data.drain ? data.drain.server : data.server))),
       h(Pictures, { dagId }), h(Windows, { dagId }), h(Tables, { dagId, act }), h(Cuts, { dagId }), h(Moves, { dagId }), h(Epochs, { epochs: data.epochs }),
       h(Quiet, { mt: 6, fontSize: "xs" }, "Read from the store ", h(Time, { at: data.read_at }), ". The source database is not asked."))));
 };

@@ -69,13 +69,14 @@ class QuestionLine(BaseModel):
 
 
 class TableLine(BaseModel):
-    """One table in the list; ``rows`` are those of the source at the last comparison."""
+    """One table in the list; ``rows`` are those of the lake table in the last cut."""
 
     table: str
     lake_table: str
     state: TableState
     mode: Mode | None
     rows: int | None
+    verdict: Literal["equal", "drift", "part", "never"]
     changes: int
     last_change: datetime | None
     as_of: str
@@ -100,7 +101,7 @@ def list_tables(
     source: ASource,
     folder: AFolder,
     text: Annotated[str, Query(max_length=200)] = "",
-    state: TableState | Literal["equal", "drift", "never", ""] = "",
+    state: TableState | Literal["equal", "drift", "part", "never", ""] = "",
     order: Order = "table",
     *,
     descending: bool = False,
@@ -146,6 +147,7 @@ def _line(row: TableRow, versions: int) -> TableLine:
         state=row.state,
         mode=row.mode,
         rows=row.rows,
+        verdict=row.verdict,
         changes=row.changes,
         last_change=row.last_change,
         as_of=str(row.as_of) if row.as_of is not None else "",

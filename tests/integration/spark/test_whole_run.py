@@ -74,6 +74,7 @@ def test_a_whole_run_brings_the_rows_into_the_lake_and_the_next_one_their_change
     (status,) = json.loads(cdc("status orders --json"))
     assert status["error"] is None
     assert status["last_cut"]["tables"][0]["table"] == f"{database_of_orders}.orders"
+    assert status["last_cut"]["tables"][0]["lake_rows"] == 2
     assert "orders" in cdc("status")
     families = text_string_to_metric_families(cdc("metrics orders"))
     figures = {(one.name, one.labels.get("op")): one.value for family in families for one in family.samples}

@@ -8,19 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from cdc_lib.model.changed_rows import ChangedRows
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 from cdc_lib.status.cut_facts import facts_of_cut, rows_by_table, spread
 from cdc_lib.status.holdings import Holdings, HoldingsReader
 from cdc_lib.status.source_state import rows_per_second, state_of
-from cdc_lib.status.table_rows import counts_of, select, table_rows
+from cdc_lib.status.table_rows import TableRow, counts_of, select, table_rows
 from cdc_lib.status.timeline import timeline, windows_of
 from cdc_lib.status.window_facts_reader import WindowFactsReader
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cuts
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows, windows_after
+from tests.harness.batches import at
 from tests.harness.page_source import PageSource
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -134,6 +136,8 @@ def test_tables_are_searched_sorted_and_counted(store: LocalStore, tmp_path: Pat
     rows = table_rows(found)
     assert [row.table for row in rows] == ["shop.carts", "shop.items", "shop.orders"]
     assert counts_of(rows) == {"drift": 1, "equal": 1, "merged": 2, "never": 1, "quarantined": 1}
+    assert [row.rows for row in rows] == [1014, 1007, 1000]
+    rows = [replace(row, rows=None if row.table == CARTS else row.rows) for row in rows]
     assert [row.table for row in select(rows, order="rows")] == ["shop.orders", "shop.items", "shop.carts"]
     assert [row.table for row in select(rows, order="rows", descending=True)] == [
         "shop.items",
@@ -146,6 +150,19 @@ def test_tables_are_searched_sorted_and_counted(store: LocalStore, tmp_path: Pat
     (quarantined,) = select(rows, state="quarantined")
     assert "no exact place" in quarantined.note
     assert quarantined.as_of is not None
+
+
+def test_a_table_some_of_whose_rows_were_compared_is_not_called_never_verified():
+    """Of a merge whose rows could not be compared, nothing is known."""
+    never = TableRow(ORDERS, "lake.shop.orders", "merged")
+    none = ChangedRows(
+        ORDERS, "lake.shop.orders", "m", 1, at(4), "", NOW, compared=0, in_flight=0, skipped="the source is away"
+    )
+    some = replace(none, compared=80, skipped="")
+    rows = [never, replace(never, changed=none), replace(never, changed=some)]
+    assert [row.verdict for row in rows] == ["never", "never", "part"]
+    assert counts_of(rows) == {"merged": 3, "never": 2, "part": 1}
+    assert select(rows, state="part") == rows[2:]
 
 
 def test_a_table_whose_changes_the_last_cuts_hold_has_a_last_change(store: LocalStore, tmp_path: Path):
