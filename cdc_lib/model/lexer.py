@@ -121,6 +121,11 @@ def tokens(text: str, quoting: Quoting = DEFAULT_QUOTING) -> Iterator[re.Match[s
     return _mysql(quoting).finditer(text)
 
 
+def is_quoted_name(token: re.Match[str], quoting: Quoting) -> bool:
+    """Whether a token of :func:`tokens` is a name in quotes."""
+    return token.lastgroup == "name" or (token.lastgroup == "quoted" and quoting.ansi)
+
+
 def spark_tokens(text: str) -> Iterator[re.Match[str]]:
     """Yield the tokens of Spark SQL: the same without mark, introducer and number, and with raw, a string without escapes."""
     return _SPARK.finditer(text)
@@ -141,7 +146,7 @@ def words(text: str, quoting: Quoting = DEFAULT_QUOTING) -> Iterator[Word]:
         if kind in ("space", "comment", "mark"):
             continue
         before, found = found, token[0]
-        is_name = kind in ("word", "name") or (kind == "quoted" and quoting.ansi)
+        is_name = kind == "word" or is_quoted_name(token, quoting)
         if is_name and not quoting.mariadb and not found.isascii():
             found = _IN_NO_NAME.sub("?", found)
         if before == "." and kind in ("word", "number"):

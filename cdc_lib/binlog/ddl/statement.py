@@ -9,9 +9,9 @@ is a row of variables, a code of one byte each (MySQL ``libs/mysql/binlog/event/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from cdc_lib.binlog.ddl.statement_text import NO_BREAK_SPACES, has_halves, text_of
+from cdc_lib.binlog.ddl.statement_text import NO_BREAK_SPACES, UNKNOWN, has_halves, text_of, with_kept_names
 from cdc_lib.model.lexer import QUOTINGS, Quoting
 
 _FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4}
@@ -85,7 +85,7 @@ def statement_of(
     sql_mode = int.from_bytes(status.get(_SQL_MODE, b""), "little")
     own = charsets.get(int.from_bytes(status[_DATABASE], "little"), "") if _DATABASE in status else ""
     spaces = "\xa0" if client in NO_BREAK_SPACES else ""
-    return Statement(
+    statement = Statement(
         text,
         name.decode("utf-8", "replace"),
         sql_mode,
@@ -97,6 +97,10 @@ def statement_of(
         with_rows=with_rows,
         has_halves=mariadb and has_halves(name + raw, client),
     )
+    if exact or mariadb or client != "utf8mb4":
+        return statement
+    text = with_kept_names(raw, statement.quotings[0])
+    return replace(statement, text=text, exact=UNKNOWN not in text)
 
 
 def _variables(status: bytes) -> dict[int, bytes]:

@@ -13,12 +13,15 @@ from __future__ import annotations
 import re
 
 from cdc_lib.binlog.charsets.registry import READABLE, decoded
+from cdc_lib.model.lexer import Quoting, is_quoted_name, tokens
 
 UNKNOWN = "\ufffd"
 """Stands for what is not read."""
 
 _UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4", "binary"})
 """In a session with ``SET NAMES binary`` servers take names for UTF-8."""
+_TWO, _THREE, _FOUR = 0xC2, 0xE0, 0xF0
+"""From which byte on MySQL takes a character in UTF-8 for one of so many bytes."""
 _UNCERTAIN_CHARACTERS = {"swe7": re.compile(r"[@\[\]^{|}~]")}
 """Sets in which bytes of ASCII are other characters, but those of the grammar. A backslash is one of both."""
 _LIKE_SIGNS = {"armscii8", "sjis", "ujis"}
@@ -66,6 +69,54 @@ def has_halves(raw: bytes, charset: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def with_kept_names(raw: bytes, quoting: Quoting) -> str:
+    """Return a statement of a MySQL session in utf8mb4 with its names in quotes as the server keeps them.
+
+    Outside of quotes the server takes no byte that is not UTF-8 into a name, and in utf8mb3 and binary it refuses the statement.
+
+    Args:
+        raw: the statement, which is not all UTF-8.
+        quoting: of the session.
+    """
+    escaped = tokens(raw.decode("utf-8", "surrogateescape"), quoting)
+    return "".join(_kept(token[0], is_name=is_quoted_name(token, quoting)) for token in escaped)
+
+
+def _kept(token: str, *, is_name: bool) -> str:
+    if token.isascii():
+        return token
+    raw = token.encode("utf-8", "surrogateescape")
+    if not is_name:
+        return raw.decode("utf-8", "replace")
+    quote = token[0]
+    name = kept_name(raw[1:-1].replace(raw[:1] * 2, raw[:1]))
+    return quote + name.replace(quote, quote * 2) + quote
+
+
+def kept_name(raw: bytes) -> str:
+    """Return the name that MySQL makes of bytes in a session in utf8mb4.
+
+    A byte that begins no character of three bytes at most becomes a question mark, and so does a longer character. Where fewer bytes are
+    left than the first of them asks for, the name ends (``copy_and_convert`` in MySQL's ``sql-common/sql_string.cc``).
+    """
+    name, at = "", 0
+    while at < len(raw) and at + (size := _size(raw[at])) <= len(raw):
+        try:
+            character = raw[at : at + size].decode()
+        except UnicodeDecodeError:
+            character, size = "?", 1
+        name += character if character <= "\uffff" else "?"
+        at += size
+    return name
+
+
+def _size(first: int) -> int:
+    """Return how many bytes MySQL takes for a character that begins with a byte."""
+    if first < _TWO:  # also of one that begins none
+        return 1
+    return 2 if first < _THREE else 3 if first < _FOUR else 4
 
 
 def _utf8(raw: bytes) -> tuple[str, bool]:

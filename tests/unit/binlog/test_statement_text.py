@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.binlog.charsets.registry import READABLE, decoded
-from cdc_lib.binlog.ddl.statement_text import text_of
+from cdc_lib.binlog.ddl.statement_text import text_of, with_kept_names
+from cdc_lib.model.lexer import Quoting
 
 CREATE = "CREATE TABLE `größe` (\n  `id` int\n)"
 IN_UTF8 = CREATE.encode()
@@ -41,6 +42,25 @@ def test_a_statement_is_in_the_character_set_of_its_session(raw, charset, text):
 )
 def test_what_the_character_set_does_not_have_is_not_guessed(raw, charset, text):
     assert text_of(raw, charset) == (text, False)
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"TRUNCATE `gr\xf6`", "TRUNCATE `gr`"),
+        (b"TRUNCATE `gr\xf6\xdfen`", "TRUNCATE `gr??en`"),
+        (b"TRUNCATE `\xf6``a`", "TRUNCATE ``"),
+        (b"TRUNCATE `\xf6``ab`", "TRUNCATE `?``ab`"),
+        (b"TRUNCATE `\xc3\xa4\xed\xa0\x80\xe9`", "TRUNCATE `\xe4???`"),
+        (b"TRUNCATE `\xf0\x9f\x98\x80\x80`", "TRUNCATE `??`"),
+        (b"TRUNCATE gr\xf6", "TRUNCATE gr\ufffd"),
+        (b"ALTER TABLE `gr\xf6` COMMENT '`\xf6`' /* `\xf6` */", "ALTER TABLE `gr` COMMENT '`\ufffd`' /* `\ufffd` */"),
+        (b'ALTER TABLE `gr\xf6` COMMENT "`\xf6`"', 'ALTER TABLE `gr` COMMENT "`\ufffd`"'),
+    ],
+)
+def test_names_in_quotes_are_those_that_mysql_keeps(raw, text):
+    """Of a session that says utf8mb4; bytes elsewhere are not guessed."""
+    assert with_kept_names(raw, Quoting(mariadb=False)) == text
 
 
 @pytest.mark.parametrize("charset", sorted(READABLE - {"ucs2", "utf16", "utf16le", "utf32", "swe7"}))
