@@ -292,7 +292,7 @@ def _row(loaded: Loaded, outcome: Status | CdcError) -> Sequence[str | Text]:
     return (
         outcome.source,
         _position(outcome.drain),
-        _position(outcome.lake),
+        _position(outcome.lake) if cut or not outcome.lake else "no merge yet",
         end,
         pending(outcome),
         duration(outcome.lag_seconds),

@@ -37,7 +37,6 @@ class SourceLine(BaseModel):
     retention_left_seconds: float | None = None
     epoch: int | None = None
     drained_to: str = ""
-    merged_to: str = ""
     in_flight: int = 0
     tables: int = 0
     quarantined: int = 0
@@ -88,7 +87,7 @@ def _line(dag_id: str, source: str, server: str, outcome: Holdings | CdcError | 
         what, hint = outcome.message, outcome.hint
         return SourceLine(dag_id=dag_id, source=source, server=server, state="unreachable", what=what, hint=hint)
     worst = next(iter(outcome.findings), None)
-    drain, lake, cut = outcome.drain, outcome.lake, outcome.cut
+    drain, cut = outcome.drain, outcome.cut
     return SourceLine(
         dag_id=dag_id,
         source=source,
@@ -102,7 +101,6 @@ def _line(dag_id: str, source: str, server: str, outcome: Holdings | CdcError | 
         retention_left_seconds=outcome.retention_left_seconds,
         epoch=drain.epoch if drain is not None else None,
         drained_to=str(drain.position) if drain is not None else "",
-        merged_to=str(lake.position) if lake is not None else "",
         in_flight=len(drain.in_flight) + len(drain.open_snapshots) if drain is not None else 0,
         tables=len({one.table for one in cut.tables}) if cut is not None else 0,
         quarantined=len(drain.quarantined_tables) if drain is not None else 0,

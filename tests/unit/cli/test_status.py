@@ -57,6 +57,13 @@ def test_cursors_are_printed_as_json(cdc, cursors):
     assert drain["moves"][0]["at"] == "2026-11-21T06:00:00+00:00"
 
 
+def test_before_the_first_merge_status_names_no_position_of_the_lake(cdc, cursors, tmp_path):
+    """The lake cursor is where the first merge will begin."""
+    assert "no merge yet" in cdc("status", "shop").stdout
+    publish(LocalStore(tmp_path / "store"), Cut("shop", "m1", 1, START, AT, AT, ()))
+    assert "no merge yet" not in cdc("status", "shop").stdout
+
+
 def test_status_shows_partial_snapshots_and_dropped_tables(cdc, cursors, tmp_path):
     """Until the lake has the part, and the table is made again."""
     part = RowSelection(("id",), ("5",), None, text="rows of shop.orders from 5 to the last", at=AT, by="somebody")
