@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cdc_lib.apply.bitmap import Bitmap64, bitmap_bytes, parse_bitmap
+from cdc_lib.model.pace import counted
 
 _MAGIC = bytes.fromhex("d1d33964")
 _PUFFIN = b"PFA1"
@@ -86,5 +87,5 @@ def parse_vector(blob: bytes, rows: int) -> Bitmap64:
         raise ValueError("the CRC32 of the deletion vector is wrong")
     found = parse_bitmap(bytes(body[4:]))
     if len(found) != rows:
-        raise ValueError(f"the deletion vector has {len(found)} rows, and the manifest says {rows}")
+        raise ValueError(f"the deletion vector has {counted(len(found), 'row')}, and the manifest says {rows}")
     return found

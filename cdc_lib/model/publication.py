@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Iterable
 
+from cdc_lib.model.pace import counted
+
 PUBLISHED_PROPERTY = "cdc.published"
 """Snapshot summary property: the id of the merge that published the commit, and the table's number of rows then."""
 
@@ -42,6 +44,6 @@ def why_unpublished(markers: Iterable[str], published: str | None, rows: int | N
     if plain["merge_id"] not in merges:
         by = f"merge {plain['merge_id']} published" if plain["merge_id"] else "no merge published"
         return f"its newest marker is of merge {max(merges)}, in a commit that {by}"
-    if None not in (rows, plain["rows"]) and rows != plain["rows"]:
-        return f"its newest commit has {rows} rows, and merge {plain['merge_id']} published {plain['rows']}"
+    if rows is not None and plain["rows"] not in (None, rows):
+        return f"its newest commit has {counted(rows, 'row')}, and merge {plain['merge_id']} published {plain['rows']}"
     return ""

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.pace import counted
 from cdc_lib.read.keys import kind_of
 
 
@@ -27,7 +28,7 @@ def parse_parts(schema: pa.Schema, key: Sequence[str], texts: Sequence[str]) -> 
         ConfigError: a text is not a value of its column.
     """
     if len(texts) > len(key):
-        raise ConfigError(f"the key has {len(key)} parts, and {len(texts)} are given", hint=f"It is {', '.join(key)}.")
+        raise ConfigError(f"the key has {counted(len(key), 'part')}, not {len(texts)}", hint=f"It is {', '.join(key)}.")
     return tuple(_part(schema.field(name), text) for name, text in zip(key, texts, strict=False))
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from cdc_lib.apply.key_rows import OrderValue, RowKey
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.pace import counted
 from cdc_lib.read.columns import ReadColumn
 
 _EPOCH_DAY = date(1970, 1, 1)
@@ -52,7 +53,7 @@ class KeyColumns:
         """
         parts = self._parts(key)
         if not 0 < len(parts) <= len(self.columns) or (len(parts) < len(self.columns) and not prefix):
-            raise self._refused(f"a key has {len(self.columns)} parts, and {len(parts)} are given")
+            raise self._refused(f"a key has {counted(len(self.columns), 'part')}, not {len(parts)}")
         order = tuple(self._order_value(column, part) for column, part in zip(self.columns, parts, strict=False))
         return RowKey(order, tuple(map(_scalar, self.columns, parts)))
 

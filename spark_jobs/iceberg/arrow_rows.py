@@ -40,6 +40,7 @@ from cdc_lib.merge.collapse import DELETE, INSERT
 from cdc_lib.model.lake_table import ORDER, LakeTable
 from cdc_lib.model.layout import SortField
 from cdc_lib.model.manifest import ABSENT, OP
+from cdc_lib.model.pace import counted
 from cdc_lib.model.table_mode import IS_DELETED
 from spark_jobs.iceberg.branches import wrong_rows
 from spark_jobs.iceberg.deleted_rows import DeletedRows, OldFile, new_name
@@ -242,7 +243,10 @@ class ArrowRows:
                 own, shared = self.deleted.read(file)
                 found += len(np.setdiff1d(joined_positions(stream, self.key_fields, keys), np.union1d(own, shared)))
         if found != known:
-            raise wrong_rows(self.of, f"{known} rows of {keys.num_rows} changed keys are found, and there are {found}")
+            raise wrong_rows(
+                self.of,
+                f"found {counted(known, 'row')} of {counted(keys.num_rows, 'changed key')}, and there are {found}",
+            )
 
     def _files(self, keys: pa.Table) -> Iterator[OldFile]:
         """Yield the files of the table's snapshot that may have one of the keys.

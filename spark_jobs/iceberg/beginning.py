@@ -19,6 +19,7 @@ from cdc_lib.lake.modes import mode_of
 from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, to_json
 from cdc_lib.model.lake_table import COMPUTED_PROPERTY, DROPPED_PROPERTY, LakeColumn, LakeTable
 from cdc_lib.model.layout import TIMES, Layout, Partition, SortField
+from cdc_lib.model.pace import counted
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
@@ -225,6 +226,8 @@ def publish_beginning(change: Any, branch: Branch, properties: Mapping[str, str]
     published = change.table().currentSnapshot()
     count = rows_of(published.summary())
     if not SAME_ROWS.allows(branch.rows, count):
-        raise wrong_rows(branch.of, f"{branch.rows} rows were written, {count} are in the snapshot to be published")
+        raise wrong_rows(
+            branch.of, f"written: {counted(branch.rows or 0, 'row')}, {count} in the snapshot to be published"
+        )
     change.commitTransaction()
     return int(published.snapshotId())

@@ -118,7 +118,7 @@ class Branch:
             # The frame may have been computed again from another commit's table, which is a conflict, not a wrong row.
             self.table.refresh()
             refuse_moved_main(self.table, self)
-            raise wrong_rows(self.of, f"{before} rows before a statement, {after} after it, expected {change}")
+            raise wrong_rows(self.of, f"rows: {before} before a statement, {after} after it, expected {change}")
 
     def follow(self, table: Any, change: Rows) -> int | None:
         """Check the snapshot of the statement that was just executed.
@@ -317,7 +317,7 @@ def publish(
     published = change.table().currentSnapshot()
     rows = rows_of(published.summary())
     if not SAME_ROWS.allows(expected, rows):
-        raise wrong_rows(branch.of, f"{expected} rows on the branch, {rows} in the snapshot to be published")
+        raise wrong_rows(branch.of, f"rows: {expected} on the branch, {rows} in the snapshot to be published")
     change.commitTransaction()
     if branch.made:
         remove_files(table, net, published, classes)

@@ -8,6 +8,7 @@ that the plan does not insert. Otherwise the rows of these keys are counted, in 
 from __future__ import annotations
 
 from cdc_lib.model.lake_table import ORDER, LakeTable
+from cdc_lib.model.pace import counted
 from spark_jobs.iceberg.key_filter import BROADCAST_ROWS, KEPT, KeyRange, same_key
 from spark_jobs.sql import struct
 
@@ -65,7 +66,7 @@ def fault(keys: KeyRange, to_append: int, found: int, old: int, *, one_each: boo
         one_each: whether each key must have exactly one row; not if newer rows were there twice because another key was in force.
     """
     if old:
-        return f"{old} replaced rows of {keys.rows} changed keys are still there"
+        return f"still there: {counted(old, 'replaced row')} of {counted(keys.rows, 'changed key')}"
     if one_each and found != to_append:
-        return f"{to_append} changed keys have {found} rows"
+        return f"{counted(found, 'row')} for {counted(to_append, 'changed key')}"
     return ""

@@ -37,6 +37,7 @@ from cdc_lib.model.lake_table import (
 from cdc_lib.model.lake_upkeep import Tidied
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP
+from cdc_lib.model.pace import counted
 from cdc_lib.model.publication import publication
 from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_mode import IS_CURRENT, RESET
@@ -170,7 +171,9 @@ class IcebergTable(DefinedTable):
                 log.info("%s: merged by Spark SQL: %s", self._name, why)
                 return None
             if done.deleted > done.changes:
-                raise wrong_rows(self._table, f"{done.deleted} rows of {done.changes} changed keys")
+                raise wrong_rows(
+                    self._table, f"{counted(done.deleted, 'row')} of {counted(done.changes, 'changed key')}"
+                )
             self._mark(table, commit)
             if any(name.startswith(PREFIX) for name in loaded.metadata.heads):
                 drop_left_over(loaded.java)

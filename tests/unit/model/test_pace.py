@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
 from cdc_lib.model.pace import EVERY, Pace
+from tests.harness.pages import ROOT
 
 
 def test_work_that_ends_soon_says_nothing():
@@ -38,3 +45,31 @@ def test_an_estimate_that_was_too_low_promises_no_end():
     """The server's statistics are old."""
     assert Pace("s", "row", 10, 0.0).tick(100, 10.0) == "s: 100 rows of about 100 in 10 s, 10 a second"
     assert Pace("s", "row", 0, 0.0).tick(100, 10.0) == "s: 100 rows in 10 s, 10 a second"
+
+
+NOUN = re.compile(
+    r" (?:(?:more|new|old|small|wrong|open|lost|key|data) )?(?:rows|tables|windows|changes|batches|files|snapshots|ranges|keys|columns|chunks|events|parts|lines)\b"
+)
+ALWAYS_MORE = {"len(files)", "len(tables)", "len(clean)", "len(wrong)", "rule.max_keys", "tasks"}
+"""Numbers that are 2 or more where a text has them, or limits that somebody set."""
+
+
+def _without_a_singular(path: Path) -> Iterator[str]:
+    """Yield the places where a number is followed by a noun in the plural, whatever the number is."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        parts = node.values if isinstance(node, ast.JoinedStr) else []
+        for number, text in pairwise(parts):
+            if (
+                isinstance(number, ast.FormattedValue)
+                and isinstance(text, ast.Constant)
+                and NOUN.match(str(text.value))
+            ):
+                value = ast.unparse(number.value)
+                if not re.search(r"counted\(|^[A-Z_]+$|^name$|join\(", value) and value not in ALWAYS_MORE:
+                    yield f"{path.relative_to(ROOT)}: {{{value}}}{text.value}"
+
+
+def test_every_count_in_a_text_has_a_singular():
+    """``counted`` gives it: a log that says "1 rows" reads as if nobody had looked at it."""
+    files = [path for room in ("cdc_lib", "spark_jobs", "plugins") for path in (ROOT / room).rglob("*.py")]
+    assert [one for path in files for one in _without_a_singular(path)] == []

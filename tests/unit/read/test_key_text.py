@@ -53,5 +53,5 @@ def test_a_key_of_several_columns_is_a_json_list_or_its_first_part():
     assert parse_key(LINES, key, "42") == parse_key(LINES, key, "[42]") == (42,)
     with pytest.raises(ConfigError, match="is not a JSON list"):
         parse_key(LINES, key, "[42")
-    with pytest.raises(ConfigError, match="the key has 2 parts, and 3 are given"):
+    with pytest.raises(ConfigError, match="the key has 2 parts, not 3"):
         parse_parts(LINES, key, ["1", "2", "3"])

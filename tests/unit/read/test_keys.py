@@ -87,11 +87,11 @@ def test_a_composite_key_is_a_tuple_or_a_dict():
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ((1,), "a key has 2 parts, and 1 are given"),
-        (1, "a key has 2 parts, and 1 are given"),
-        ((1, 2, 3), "a key has 2 parts, and 3 are given"),
-        ((), "a key has 2 parts, and 0 are given"),
-        ({"order": 1}, "a key has 2 parts, and 1 are given"),
+        ((1,), "a key has 2 parts, not 1"),
+        (1, "a key has 2 parts, not 1"),
+        ((1, 2, 3), "a key has 2 parts, not 3"),
+        ((), "a key has 2 parts, not 0"),
+        ({"order": 1}, "a key has 2 parts, not 1"),
         ({"line": 1}, "the key's column order is missing"),
         ({"order": 1, "row": 2}, "row is not a column of the key"),
         ((1, "2"), "key column line takes an int"),

@@ -25,6 +25,6 @@ def test_deletes_that_found_nothing_are_certain_only_if_all_keys_are_inserted():
 
 def test_each_key_that_is_not_deleted_has_one_row():
     assert fault(TEN_KEYS, 8, 8, 0, one_each=True) == ""
-    assert fault(TEN_KEYS, 8, 9, 0, one_each=True) == "8 changed keys have 9 rows"
+    assert fault(TEN_KEYS, 8, 9, 0, one_each=True) == "9 rows for 8 changed keys"
     assert fault(TEN_KEYS, 8, 9, 0, one_each=False) == ""
-    assert fault(TEN_KEYS, 8, 8, 2, one_each=False) == "2 replaced rows of 10 changed keys are still there"
+    assert fault(TEN_KEYS, 8, 8, 2, one_each=False) == "still there: 2 replaced rows of 10 changed keys"
