@@ -36,7 +36,7 @@ from cdc_lib.binlog.rows.mariadb_compressed import inflate, inflated_size
 from cdc_lib.binlog.rows.rolled_back import RolledBackRows
 from cdc_lib.binlog.rows.xa import XaTransactions
 from cdc_lib.binlog.stream_facts import StreamFacts
-from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, UnknownEvent, UnknownSchema
+from cdc_lib.errors import ChecksumMismatch, ConfigError, DecodeError, TableReplaced, UnknownEvent, UnknownSchema
 from cdc_lib.model.ddl_effect import TableStatement
 from cdc_lib.model.lexer import Quoting
 from cdc_lib.model.manifest import Ddl
@@ -44,6 +44,9 @@ from cdc_lib.model.table_name import EVERY_TABLE, TableName
 
 _SHOWN = 120
 """Characters of a statement that an error shows."""
+_UNREAD_NAME = (
+    "a statement names a table in characters that its session's character set does not have, or that are not read"
+)
 _MAY_DIFFER = re.compile(rf"[{UNKNOWN}\\]")
 """In a name of a statement that is not read exactly: a backslash is another letter in swe7."""
 
@@ -218,11 +221,14 @@ class ControlEvents:
             return
         self._refuse_unread(statement, means)
         self._refuse_unparsed(statement, means.tables)
+        self._refuse_either(statement)
         touched = [t for t in means.tables if self._tables.touches(*t) and not _is_no_text(statement, t)]
         followed = self._followed(touched)
+        progress = self._progress
         if means.tables:
-            progress = self._progress
-            self._naming.masked.take(means, statement, progress.error_context())
+            for one in statement.readings:
+                self._naming.masked.take(self._meaning(one, one.quotings[0]), one, progress.error_context())
+        if means.tables and not statement.texts:
             found = self._changes.of(means, followed, statement, progress.position, progress.error_context())
             self._summary.statements += [self._dated(one) for one in found]
             if means.effect != "create":
@@ -230,9 +236,10 @@ class ControlEvents:
             if touched:
                 shown = concealed(statement.text, statement.quotings) if self._conceal else statement.text
                 self._summary.ddl.append(Ddl(progress.position, statement.database, shown))
-            if self._facts.history is not None:
-                self._facts.history.took(progress.position, statement)
-                self._tables.forget()  # rows after it come with a table map of the new definition
+        if means.tables and self._facts.history is not None:
+            for one in statement.readings:
+                self._facts.history.took(progress.position, one)
+            self._tables.forget()  # rows after it come with a table map of the new definition
         if self._ends_transaction(means.effect, opens=means.opens_transaction):
             packets.end_transaction(self._progress.state)
 
@@ -280,21 +287,43 @@ class ControlEvents:
         Raises:
             UnknownEvent: its names have characters that are not known, or it depends on an SQL mode that is not.
         """
-        what, uncertain = "", not statement.exact and not statement.has_halves
+        what, uncertain = "", not (statement.exact or statement.has_halves or statement.texts)
         unparsed = [t for t in tables if uncertain and any(_MAY_DIFFER.search(name) for name in t)]
         if unparsed:
-            what = "a statement names a table in characters that its session's character set does not have, or that are not read"
+            what = _UNREAD_NAME
         elif len(statement.quotings) > 1:
             readings = {self._meaning(statement, one) for one in statement.quotings}
             unparsed = [t for one in readings for t in one.tables] if len(readings) > 1 else []
             what = "a statement sets the SQL mode that decides which tables it names"
         if any(UNKNOWN in database or self._tables.touches(database, EVERY_TABLE) for database, _ in unparsed):
-            context = self._progress.error_context()
-            raise UnknownEvent(
-                f"{what}: {self._shown(statement)!r}",
-                hint="Use utf8mb4 and one SQL mode in sessions that define tables. Continue after this event, and take a new "
-                f"snapshot of the tables that it changed (cdc snapshot): {skip_event(context)}.",
-                **context,
+            raise self._unparsed(what, statement)
+
+    def _unparsed(self, what: str, statement: Statement) -> UnknownEvent:
+        context = self._progress.error_context()
+        return UnknownEvent(
+            f"{what}: {self._shown(statement)!r}",
+            hint="Use utf8mb4 and one SQL mode in sessions that define tables. Continue after this event, and take a new "
+            f"snapshot of the tables that it changed (cdc snapshot): {skip_event(context)}.",
+            **context,
+        )
+
+    def _refuse_either(self, statement: Statement) -> None:
+        """Ask for reading the tables again of which a statement names one or the other, depending on its character set.
+
+        Raises:
+            TableReplaced: they are captured.
+            UnknownEvent: the same, and no snapshot can read them.
+        """
+        readings = statement.readings if statement.texts else ()
+        named = {t for one in readings for t in self._meaning(one, one.quotings[0]).tables}
+        if meant := self._followed(sorted(t for t in named if self._tables.touches(*t))):
+            if any(self._naming.kept(*t) != "rows" for t in meant):
+                raise self._unparsed(_UNREAD_NAME, statement)
+            raise TableReplaced(
+                f"a statement is in UTF-8 or in the character set of its session, and names one table or another: {self._shown(statement)!r}",
+                hint="The tables are read again automatically.",
+                **self._progress.error_context(),
+                table=", ".join(TableName(*one) for one in meant),
             )
 
     def _is_passed(self, kind: int, body: bytes) -> bool:
@@ -334,7 +363,7 @@ class ControlEvents:
 
 def _is_no_text(statement: Statement, table: Name) -> bool:
     """Whether MariaDB has the name of a table as bytes that are no text, so that no captured table has it: its rows are refused."""
-    return statement.has_halves and any(UNKNOWN in name for name in table)
+    return (statement.has_halves or bool(statement.texts)) and any(UNKNOWN in name for name in table)
 
 
 def _without_set_statement(statement: Statement) -> Statement:

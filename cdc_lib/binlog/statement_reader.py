@@ -127,7 +127,7 @@ class _ControlStatements(ControlEvents):
         means = meaning(statement.text, statement.database, statement.quotings[0])
         self._refuse_unread(statement, means)
         if means.tables:
-            self._found.append((self._progress.position, statement))
+            self._found += [(self._progress.position, one) for one in statement.readings]
         self.has_xa |= means.effect == "xa"
         # XA PREPARE is ignored, so a group that ends in it counts as ended before.
         if means.effect == "xa" or self._ends_transaction(means.effect, opens=means.opens_transaction):

@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cdc_lib.binlog.ddl.statement_text import NO_BREAK_SPACES, UNKNOWN, has_halves, text_of, with_kept_names
+from cdc_lib.binlog.ddl.statement_text import (
+    NO_BREAK_SPACES,
+    UNKNOWN,
+    has_halves,
+    readings_of,
+    text_of,
+    with_kept_names,
+)
 from cdc_lib.model.lexer import QUOTINGS, Quoting
 
 _FIXED = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4}
@@ -38,6 +45,7 @@ class Statement:
         spaces: characters beyond ASCII that are spaces in the text.
         with_rows: whether rows come in its transaction in MariaDB; so a CREATE TABLE is one with a SELECT.
         has_halves: whether what is not known are halves of surrogate pairs in UTF-8: MariaDB takes them into names, which are no text then.
+        texts: the two texts of one that may be in either of two character sets; else empty.
     """
 
     text: str
@@ -51,6 +59,12 @@ class Statement:
     spaces: str = ""
     with_rows: bool = False
     has_halves: bool = False
+    texts: tuple[str, ...] = ()
+
+    @property
+    def readings(self) -> tuple[Statement, ...]:
+        """The statement in each of its two texts, of which one is meant; else itself."""
+        return tuple(replace(self, text=text, exact=True, texts=()) for text in self.texts) or (self,)
 
     @property
     def quotings(self) -> tuple[Quoting, ...]:
@@ -97,6 +111,8 @@ def statement_of(
         with_rows=with_rows,
         has_halves=mariadb and has_halves(name + raw, client),
     )
+    if not exact and (texts := readings_of(raw, client)):
+        return replace(statement, texts=texts)
     if exact or mariadb or client != "utf8mb4":
         return statement
     text = with_kept_names(raw, statement.quotings[0])

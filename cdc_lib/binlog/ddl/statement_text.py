@@ -60,6 +60,14 @@ def text_of(raw: bytes, charset: str, *, with_rows: bool = False) -> tuple[str, 
     return _decoded(raw, charset)
 
 
+def readings_of(raw: bytes, charset: str) -> tuple[str, ...]:
+    """Return the two texts of a statement that :func:`text_of` does not read, because people and servers may have written it; else none."""
+    if charset in _UTF8 or charset not in READABLE or not _OF_SERVER.match(raw):
+        return ()
+    found = (_utf8(raw), _decoded(raw, charset))
+    return tuple(text for text, _ in found) if all(known for _, known in found) else ()
+
+
 def has_halves(raw: bytes, charset: str) -> bool:
     """Whether a statement is in UTF-8 but for halves of surrogate pairs."""
     if charset not in _UTF8 or _utf8(raw)[1]:

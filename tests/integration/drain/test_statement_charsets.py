@@ -10,7 +10,7 @@ import pytest
 from cdc_lib.errors import UnknownEvent
 from cdc_lib.model.ddl_effect import AddedDefault
 from tests.harness.capture import Capture, row_metadata
-from tests.harness.quarantine import manifest_of
+from tests.harness.quarantine import cursor, manifest_of, rounds
 from tests.integration.drain.test_columns_and_masks import captured, everything
 
 NAMES = 200
@@ -98,19 +98,29 @@ def test_a_table_with_the_rows_of_a_select_is_named_in_utf8(capture):
     assert (row["id"], row["v"]) == (1, "ä")
 
 
-def test_a_statement_that_may_be_in_either_character_set_stops_the_window(capture):
+@pytest.mark.parametrize("typed", [False, True])
+def test_a_table_that_may_have_either_of_two_names_is_read_again_alone(capture, typed):
     """A copy of a temporary table is written as text in UTF-8, of a session in latin1: the same may have been typed."""
-    run(
-        capture,
-        b"CREATE TEMPORARY TABLE t (id INT)",
-        b"CREATE TABLE gr\xf6\xdfe LIKE t",
-        charset="latin1",
-    )
-    (window,) = capture.pipeline.plan(by="test")
-    with pytest.raises(UnknownEvent, match="names a table in characters") as caught:
-        capture.pipeline.drain(window)
-    assert "snapshot" in caught.value.hint
-    assert caught.value.context["file"] == window.start.file
+    capture.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+    name = "größe".encode().decode("cp1252") if typed else "größe"
+    made = [b"CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, v INT)", b"CREATE TABLE gr\xf6\xdfe LIKE t"]
+    if typed:
+        made = ["CREATE TABLE `größe` (\n  `id` int PRIMARY KEY, v INT)".encode()]
+    run(capture, *made, charset="latin1")
+    assert name in {row[0] for row in capture.execute("SHOW TABLES")}
+    capture.execute(f"INSERT INTO `{name}` VALUES (1, 2)")
+    capture.execute("INSERT INTO other VALUES (1)")
+    manifest, found = drained(capture)
+    assert found == [("create", "other")]
+    assert {one.table.table for one in manifest.quarantined} == {"größe", "größe".encode().decode("cp1252")}
+    assert len(capture.tables(manifest, "other")) == 1
+    capture.pipeline.ack_drain(by="test")
+    rounds(capture, 2)
+    assert [task.table for task in cursor(capture).snapshots] == [name]
+    assert cursor(capture).quarantined_tables == ()
+    capture.execute(f"INSERT INTO `{name}` VALUES (3, 4)")
+    manifest, _ = drained(capture)
+    assert [(row["id"], row["v"]) for one in capture.tables(manifest, name) for row in one.to_pylist()] == [(3, 4)]
 
 
 @pytest.mark.parametrize("quote", [b"`", b'"'])

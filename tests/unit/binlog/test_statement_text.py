@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.binlog.charsets.registry import READABLE, decoded
-from cdc_lib.binlog.ddl.statement_text import text_of, with_kept_names
+from cdc_lib.binlog.ddl.statement_text import readings_of, text_of, with_kept_names
 from cdc_lib.model.lexer import Quoting
 
 CREATE = "CREATE TABLE `größe` (\n  `id` int\n)"
@@ -89,3 +89,12 @@ def test_what_may_be_typed_or_made_is_not_guessed(raw):
     text, exact = text_of(raw, "latin1")
     assert not exact
     assert "gr\ufffd" in text
+    assert readings_of(raw, "latin1") == (raw.decode(), raw.decode("cp1252"))
+
+
+@pytest.mark.parametrize(
+    ("raw", "charset"),
+    [(b"CREATE TABLE `gr\xf6` (\n)", "latin1"), (IN_UTF8, "utf8mb3"), (b"DROP TABLE `\xc3\xb6`", "latin1")],
+)
+def test_what_is_no_utf8_or_of_no_server_has_one_reading(raw, charset):
+    assert readings_of(raw, charset) == ()
