@@ -54,7 +54,8 @@ def init(
     store: Annotated[
         _Text,
         typer.Option(
-            "--store", help=f"URL of the store, for a folder without _defaults.yaml. Default: {questions.STORE}."
+            "--store",
+            help=f"URL of the store, for a folder without _defaults.yaml. Default: file://{questions.DATA}/batches.",
         ),
     ] = None,
     endpoint: Annotated[
@@ -129,7 +130,7 @@ def init(
             say(f"written: {path}", style="green")
         if lines:
             show_lines(lines)
-        say(_next(config, unset, lines), style="bold")
+        say(_next(config, unset, lines, in_airflow=folder == airflow_sources()), style="bold")
     if any(line.level == "error" for line in lines):
         raise typer.Exit(1)
 
@@ -147,7 +148,7 @@ def _answered(ask: Questions, folder: Path, tables: list[str] | None) -> tuple[S
     texts = {f"{source}.yaml": _yaml(own)}
     defaults = folder / DEFAULTS_FILE
     if not defaults.exists():
-        texts[DEFAULTS_FILE] = _yaml(questions.shared(ask), _COMMENT)
+        texts[DEFAULTS_FILE] = _yaml(questions.shared(ask, questions.data_folder()), _COMMENT)
     if unused := ask.unused():
         why = f"{defaults} has what all sources share" if defaults.exists() else "the other values do not need it"
         raise ConfigError(
@@ -213,8 +214,7 @@ def _examine(config: SourceConfig, folder: Path) -> list[Line]:
     return list(examined(loaded, Visit(1)))
 
 
-def _next(config: SourceConfig, unset: list[str], lines: list[Line]) -> str:
-    start = f"cdc run {config.source}, or unpause the DAG cdc_{config.source} in Airflow"
+def _next(config: SourceConfig, unset: list[str], lines: list[Line], *, in_airflow: bool) -> str:
     if any(line.code for line in lines):
         return "next: do what the findings say, then: cdc doctor"
     if unset:
@@ -223,4 +223,5 @@ def _next(config: SourceConfig, unset: list[str], lines: list[Line]) -> str:
         return (
             f"next: test the connection {config.server.connection} in Airflow, then unpause the DAG cdc_{config.source}"
         )
-    return f"next: {start}"
+    dag = f", or unpause the DAG cdc_{config.source} in Airflow" if in_airflow else ""
+    return f"next: cdc run {config.source}{dag}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import typer
 from pydantic import ValidationError
@@ -20,8 +22,9 @@ from cdc_lib.errors import ConfigError
 
 PORT, USER = 3306, "cdc"
 SCHEDULE = "*/5 * * * *"
-STORE, WAREHOUSE = "file:///var/lib/cdc/batches", "file:///var/lib/cdc/lake"
-CATALOG = "jdbc:sqlite:/var/lib/cdc/lake/catalog.db?busy_timeout=30000"
+DATA = Path("/var/lib/cdc")
+"""Folder of batches and lake, where this user can write there."""
+
 VERIFY = {"after_merge": 100, "cover_every": "7d"}
 READERS: Mapping[str, Mapping[str, Any]] = {
     "spark": {},
@@ -143,23 +146,29 @@ def tables(ask: Questions) -> list[str]:
     )
 
 
-def shared(ask: Questions) -> dict[str, Any]:
+def data_folder(wanted: Path = DATA) -> Path:
+    """Return the folder for batches and lake on this machine: in the user's home if the usual one cannot be written to."""
+    there = next(one for one in (wanted, *wanted.parents) if one.exists())
+    return wanted if there.is_dir() and os.access(there, os.W_OK) else Path.home() / ".local" / "share" / "cdc"
+
+
+def shared(ask: Questions, data: Path) -> dict[str, Any]:
     """Return what all sources of a folder have in common: all that the shipped ``_defaults.yaml`` sets."""
-    store = _store(ask)
+    store = _store(ask, data)
     found = {
         "start": "snapshot",
         "schedule": SCHEDULE,
         "store": store,
-        "lake": _lake(ask, store["url"]),
+        "lake": _lake(ask, store["url"], data),
         "merge": _merge(ask),
     }
     return found | _layouts(ask) | {"verify": VERIFY}
 
 
-def _store(ask: Questions) -> dict[str, Any]:
+def _store(ask: Questions, data: Path) -> dict[str, Any]:
     question = f"Store of the batches: {_FILE_OR_S3}, gs://bucket/prefix or "
     question += "abfss://container@account.dfs.core.windows.net/prefix"
-    url = ask.text("--store", question, STORE, _valid(StoreConfig, "url"))
+    url = ask.text("--store", question, f"file://{quote(str(data))}/batches", _valid(StoreConfig, "url"))
     found: dict[str, Any] = {"url": url}
     scheme = urlsplit(url).scheme
     if scheme == "s3":
@@ -187,12 +196,12 @@ def _s3_keys(ask: Questions) -> dict[str, str]:
     return {"access_key_env": access, "secret_key_env": secret}
 
 
-def _lake(ask: Questions, store: str) -> dict[str, Any]:
+def _lake(ask: Questions, store: str, data: Path) -> dict[str, Any]:
     question = "Iceberg catalog: jdbc:…, https://… (REST), thrift://… (Hive) or glue; a password in it as ${NAME}"
-    uri = ask.text("--catalog", question, CATALOG)
+    uri = ask.text("--catalog", question, f"jdbc:sqlite:{data}/lake/catalog.db?busy_timeout=30000")
     kind = _CATALOGS.get(re.split(r"[:/]", uri)[0], "jdbc")
     parts = urlsplit(store)
-    beside = f"s3://{parts.netloc}/lake" if parts.scheme == "s3" else WAREHOUSE
+    beside = f"s3://{parts.netloc}/lake" if parts.scheme == "s3" else f"file://{quote(str(data))}/lake"
     found = {"catalog": "lake", "type": kind, "uri": "" if kind == "glue" else uri}
     found["warehouse"] = ask.text("--warehouse", f"Lake: {_FILE_OR_S3}", beside)
     return {name: value for name, value in found.items() if value} | {"namespace": "{database}"}

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from cdc_lib.cli.init import DAG_FILES
 from cdc_lib.cli.main import app
+from cdc_lib.cli.questions import data_folder
 from cdc_lib.cli.settings import DEFAULT_SOURCES, default_sources
 from cdc_lib.config import DEFAULTS_FILE, load_source
 from tests.harness.pages import ROOT
@@ -146,6 +147,16 @@ def test_everything_is_set_that_the_shipped_defaults_set(init, folder):
         if isinstance(values, dict):
             assert values.keys() <= written[section].keys()
     assert (written["verify"], written["start"]) == (shipped["verify"], shipped["start"])
+
+
+def test_batches_and_lake_are_where_this_user_can_write(tmp_path, monkeypatch):
+    """Else the first run of somebody who presses Enter ends at a folder of root."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data_folder(tmp_path / "not" / "there" / "yet") == tmp_path / "not" / "there" / "yet"
+    (tmp_path / "file").touch()
+    assert data_folder(tmp_path / "file" / "cdc") == tmp_path / ".local" / "share" / "cdc"
+    if os.geteuid():  # root writes everywhere
+        assert data_folder() == tmp_path / ".local" / "share" / "cdc"
 
 
 def test_without_a_terminal_nothing_is_asked(folder):
