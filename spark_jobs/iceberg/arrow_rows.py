@@ -31,8 +31,9 @@ from cdc_lib.apply.data_files import (
     rows_at,
     write_rows,
 )
-from cdc_lib.apply.decide import NeedsSpark
+from cdc_lib.apply.decide import FEW_BYTES, NeedsSpark
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
+from cdc_lib.apply.lineage import LINEAGE, SINCE, with_lineage
 from cdc_lib.apply.partitions import partitions_of
 from cdc_lib.apply.rows import Order, last_changes, less, order_of, with_column
 from cdc_lib.lake.layout import lowest_values
@@ -196,15 +197,19 @@ class ArrowRows:
                 raise NeedsSpark("a partition cannot hold a value")
         if not {one.column for one in self.lake.layout.sort_by} <= {*rows.column_names}:
             raise NeedsSpark("a column of the sort order has another name")
+        self._write(rows, self.fields, done)
+        return done
+
+    def _write(self, rows: pa.Table, fields: Sequence[pa.Field], done: Replacement) -> None:
+        """Write rows with fields as data files, one of each partition."""
         order = self.lake.layout.sort_by or [SortField(name) for name in self.lake.primary_key or ORDER]
         for partition, part in partitions_of(in_order(rows, order), self.metadata.schema["fields"], self.metadata.spec):
-            location, file = self._written(part, partition)
+            location, file = self._written(part, fields, partition)
             done.data[location, WHOLE] = file
-        return done
 
     def _delete(self, files: Sequence[OldFile], asked: _KeysOfChanges, done: Replacement) -> None:
         """Delete the rows of the keys, without those that are newer than their changes."""
-        marked = list[tuple[OldFile, Rows]]()
+        marked, copied = list[tuple[OldFile, Rows]](), list[tuple[OldFile, Rows]]()
         for file in files:
             with self._opened(file) as stream:
                 positions, numbers = positions_of(stream, self.key_fields, asked.keys)
@@ -224,12 +229,43 @@ class ArrowRows:
                 continue
             done.deleted += len(positions)
             done.removed_deletes |= {one.key: one.java for one in file.deletes if one.is_own}
+            positions = np.union1d(own, positions)
+            is_whole = len(positions) == int(file.java.recordCount())
             # Shared deletes of a file that is removed would count as deletes of other rows.
-            if not len(shared) and len(positions) + len(own) == int(file.java.recordCount()):
-                done.removed_data[file.location, WHOLE] = file.java
-            else:
-                marked.append((file, np.union1d(own, positions)))
+            if len(shared) or not (is_whole or self.lake.copies_on_write):
+                marked.append((file, positions))
+                continue
+            done.removed_data[file.location, WHOLE] = file.java
+            if not is_whole:
+                copied.append((file, positions))
         self.deleted.write(marked, done)
+        if copied:
+            self._copy(copied, done)
+
+    def _copy(self, files: Sequence[tuple[OldFile, Rows]], done: Replacement) -> None:
+        """Write the rows of files again, without those at some positions.
+
+        Args:
+            files: each with positions of rows, ascending.
+            done: gets the new files.
+
+        Raises:
+            NeedsSpark: they are large.
+        """
+        if sum(int(file.java.fileSizeInBytes()) for file, _ in files) > FEW_BYTES:
+            raise NeedsSpark("large files are written again")
+        has_lineage, copies = self.deleted.format_version >= SINCE, list[pa.Table]()
+        fields = (*self.fields, *(LINEAGE if has_lineage else ()))
+        for file, without in files:
+            java = file.java
+            kept = np.setdiff1d(np.arange(int(java.recordCount())), without, assume_unique=True)
+            with self._opened(file) as stream:
+                rows = rows_at(stream, fields, kept)
+            done.copied += len(kept)
+            copies.append(
+                with_lineage(rows, kept, java.firstRowId(), int(java.dataSequenceNumber())) if has_lineage else rows
+            )
+        self._write(pa.concat_tables(copies), fields, done)
 
     def _count(self, files: Sequence[OldFile], keys: pa.Table, known: int) -> None:
         """Count the rows of the keys in another way.
@@ -279,11 +315,11 @@ class ArrowRows:
     def _opened(self, file: OldFile) -> pa.NativeFile:
         return opened(self.io, file.location, int(file.java.fileSizeInBytes()))
 
-    def _written(self, rows: pa.Table, partition: str) -> tuple[str, Any]:
+    def _written(self, rows: pa.Table, fields: Sequence[pa.Field], partition: str) -> tuple[str, Any]:
         """Write a data file of a partition; returns its location and Iceberg's Java object."""
         data = io.BytesIO()
         write_rows(
-            rows.select([one.name for one in self.fields]).cast(pa.schema(self.fields)),
+            rows.select([one.name for one in fields]).cast(pa.schema(fields)),
             data,
             json.dumps(self.metadata.schema),
             self.properties,

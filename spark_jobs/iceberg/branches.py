@@ -89,9 +89,10 @@ class Branch:
             MergeError: the new files have another number of rows than were written.
         """
         added = sum(int(file.recordCount()) for file in done.data.values())
-        self._refuse_wrong(0, added, Rows(done.rows, done.rows))
+        written = done.rows + done.copied
+        self._refuse_wrong(0, added, Rows(written, written))
         self.replaced = done
-        self.rows = None if self.rows is None else self.rows - done.deleted + added
+        self.rows = None if self.rows is None else self.rows - done.deleted + done.rows
 
     def add(self, files: Collection[Any], change: Rows) -> int:
         """Take over new data files.

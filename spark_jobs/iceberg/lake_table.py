@@ -153,7 +153,7 @@ class IcebergTable(DefinedTable):
         with translate_errors("merge", self._table):
             loaded = self._as_loaded()
             table = self._unmoved(loaded.state)
-            if not _is_plain(table):
+            if table.computed:
                 return None
             try:
                 rows = ArrowRows.of_table(self._session, loaded.java, loaded.metadata, table, self._table)
@@ -544,11 +544,6 @@ class IcebergTable(DefinedTable):
                 found_snapshot=table.snapshot_id,
             )
         return table
-
-
-def _is_plain(table: LakeTable) -> bool:
-    """Whether rows of a table are written as they come, and replaced ones marked as deleted."""
-    return not table.copies_on_write and not table.computed
 
 
 def _removed(added: int | None) -> int | None:

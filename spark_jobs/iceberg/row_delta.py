@@ -62,15 +62,17 @@ class Replacement:
         changes: number of changes, the last one of each key.
         deleted: number of rows that are deleted.
         rows: number of new rows.
+        copied: number of other rows of files of which a row is deleted, which are written again.
         data: new data files, by key.
         deletes: new deletion vectors.
-        removed_data: data files all of whose rows are deleted.
+        removed_data: data files all of whose rows are deleted or written again.
         removed_deletes: deletion vectors that are in the new ones, or whose data files are removed.
     """
 
     changes: int = 0
     deleted: int = 0
     rows: int = 0
+    copied: int = 0
     data: dict[Key, Any] = field(default_factory=dict)
     deletes: dict[Key, Any] = field(default_factory=dict)
     removed_data: dict[Key, Any] = field(default_factory=dict)

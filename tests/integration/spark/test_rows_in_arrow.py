@@ -124,9 +124,9 @@ def files(lake, name):
         # Files of positions have the locations of the data files as bounds.
         for left_out in (*PLACES, *SIZES, *(BOUNDS if one["content"] else ())):
             del one[left_out]
-        for counts in (one["value_counts"], one["null_value_counts"]):
-            for field in LINEAGE if counts else ():
-                counts.pop(field, None)
+        for of_fields in ("value_counts", "null_value_counts", *BOUNDS):
+            for field in LINEAGE if one.get(of_fields) else ():
+                one[of_fields].pop(field, None)
     return sorted(found, key=repr)
 
 
@@ -151,6 +151,33 @@ def test_rows_files_and_summaries_are_those_of_spark(ways):
     _, merge = ways
     for rows in (FIRST, SECOND, THIRD):
         merge(rows)
+
+
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
+@pytest.mark.parametrize("partition_by", [[], ["bucket(2, id)"]])
+@pytest.mark.parametrize("layout", [{"write_mode": "copy_on_write", "format_version": one} for one in (2, 3)])
+def test_files_are_written_again_without_replaced_rows(lake, ways, layout, partition_by):
+    """Their other rows stay the same ones."""
+    layout["partition_by"] = partition_by
+    (arrow, spark), merge = ways
+    merge(FIRST)
+    for rows in (SECOND, THIRD):
+        before = [lineage(lake, name, layout) for name in (arrow, spark)]
+        merge(rows, same_files=not partition_by)
+        after = [lineage(lake, name, layout) for name in (arrow, spark)]
+        assert {key for key, _ in after[0].items() & before[0].items()} == {
+            key for key, _ in after[1].items() & before[1].items()
+        }
+        changed = {one.values["id"] for one in rows}
+        assert {key: before[0][key] for key in before[0].keys() - changed}.items() <= after[0].items()
+    assert not [one for one in files(lake, arrow) if one["content"]]
+
+
+def lineage(lake, name, layout):
+    """Return the lineage of each row by its key; of format 2 nulls."""
+    columns = "_row_id, _last_updated_sequence_number" if layout["format_version"] == 3 else "null, null"
+    found = lake.spark.sql(f"SELECT id, {columns} FROM {lake.name(name)}").collect()
+    return {row[0]: tuple(row[1:]) for row in found}
 
 
 @pytest.mark.turns(4)
