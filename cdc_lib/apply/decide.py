@@ -41,7 +41,6 @@ def why_not(
     scd2, chunks = work.mode == "scd2", any(each.batch.manifest.chunk is not None for each in work.inputs)
     first = marker.merged_to.epoch if marker.merged_to is not None else plan.epoch
     reasons = {
-        "the source file filters its rows with Spark SQL": bool(routed.target.where),
         "the lake table is of another source of the same name": not marker.is_blank
         and marker.source_uuid != plan.source_uuid,
         "a snapshot chunk comes after changes that are already merged": work.replay is not None,

@@ -43,6 +43,7 @@ from cdc_lib.model.layout import SortField
 from cdc_lib.model.manifest import ABSENT, OP
 from cdc_lib.model.pace import counted
 from cdc_lib.model.table_mode import IS_DELETED
+from spark_jobs.changes.in_spark import with_computed_here
 from spark_jobs.iceberg.branches import wrong_rows
 from spark_jobs.iceberg.deleted_rows import DeletedRows, OldFile, new_name
 from spark_jobs.iceberg.file_streams import opened, write_file
@@ -94,6 +95,7 @@ class ArrowRows:
     """Writes rows of one table as it was loaded.
 
     Args:
+        session: for computed columns.
         table: Iceberg's Java object.
         io: its storage, Iceberg's FileIO.
         metadata: of the table.
@@ -106,6 +108,7 @@ class ArrowRows:
         deleted: of the table.
     """
 
+    session: SparkSession
     table: Any
     io: Any
     metadata: TableMetadata
@@ -135,7 +138,7 @@ class ArrowRows:
         most = MOST_RECORDS_HERE if (session.sparkContext.master or "").startswith("local") else MOST_RECORDS
         fields, classes = lake_fields(metadata.schema["fields"]), java_classes(session)
         deleted = DeletedRows(table, storage, classes, version, codec)
-        rows = cls(table, storage, metadata, properties, lake, fields, classes, of, most, deleted)
+        rows = cls(session, table, storage, metadata, properties, lake, fields, classes, of, most, deleted)
         if any(pa.types.is_floating(one.type) for one in rows.key_fields):
             raise NeedsSpark("a column of the key is inexact")
         return rows
@@ -191,6 +194,7 @@ class ArrowRows:
         done.rows = rows.num_rows
         if not rows.num_rows:
             return done
+        rows = with_computed_here(self.session, rows, self.lake)
         for column, low in lowest_values(self.lake.layout, self.lake.columns).items():
             least = pc.min(rows.column(column)).as_py()
             if least is not None and least < Decimal(low):

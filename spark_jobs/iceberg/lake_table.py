@@ -153,8 +153,6 @@ class IcebergTable(DefinedTable):
         with translate_errors("merge", self._table):
             loaded = self._as_loaded()
             table = self._unmoved(loaded.state)
-            if table.computed:
-                return None
             try:
                 rows = ArrowRows.of_table(self._session, loaded.java, loaded.metadata, table, self._table)
                 changes = read(rows.fields)

@@ -80,6 +80,7 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from spark_jobs.changes.added_defaults import column_of, filled_columns
 from spark_jobs.changes.filters import filtered
 from spark_jobs.changes.frames import RowMapping, changes
+from spark_jobs.changes.in_spark import filtered_here
 from spark_jobs.changes.table_resets import entries
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT, LakeTarget
@@ -599,7 +600,9 @@ class TableMerge:
             unfinished = unfinished_epochs(self._epoch_changes()) if mode == "scd2" else ()
             superseded = self._superseded(lake, [part for part, _ in group], state)
             commit = TableCommit(markers, superseded, fills, unfinished, self.plan.merge_id)
-            if (replaced := self._replaced(target, group, state, commit, to_come=to_come)) is not None:
+            if (
+                replaced := self._replaced(session, target, group, state, columns, commit, to_come=to_come)
+            ) is not None:
                 applied += replaced
                 continue
             frames = [self._frame(session, part, inputs, columns) for part, inputs in group]
@@ -619,9 +622,11 @@ class TableMerge:
 
     def _replaced(
         self,
+        session: SparkSession,
         target: LakeTarget,
         group: Sequence[tuple[Contribution, Sequence[MergeInput]]],
         state: LakeTable | None,
+        columns: Sequence[LakeColumn],
         commit: TableCommit,
         *,
         to_come: bool,
@@ -642,7 +647,17 @@ class TableMerge:
             return None
 
         def read(fields: tuple[pa.Field, ...]) -> pa.Table:
-            return pa.concat_tables(changes_of(self.store, inputs, self._shape(part, fields)) for part, inputs in group)
+            return pa.concat_tables(
+                filtered_here(
+                    session,
+                    changes_of(self.store, inputs, self._shape(part, fields)),
+                    columns,
+                    part.routed.target.where,
+                    mode,
+                    part.routed.table,
+                )
+                for part, inputs in group
+            )
 
         with _TURN if sum(part.rows for part, _ in group) > ROWS_BESIDE else nullcontext():
             return target.replace(read, commit, guard=any(part.work.guard for part, _ in group))

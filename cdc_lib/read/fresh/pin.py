@@ -44,6 +44,7 @@ from cdc_lib.read.fresh.waiting import Waiting
 from cdc_lib.read.lookup import Many
 from cdc_lib.read.snapshot import PinnedSnapshot
 
+_FILTERED = "the source file filters its rows with Spark SQL"
 _COMPUTED = "the table has computed columns, which only Spark computes"
 
 
@@ -78,6 +79,7 @@ def with_waiting(
         waiting.not_ready.get(routed.table, ""),
         why_lagging(plan, routed.table),
         why_not(routed, work, marker, plan, superseded) if work.inputs else "",
+        _FILTERED if work.inputs and routed.target.where else "",
         _COMPUTED if work.inputs and computed_from(table.metadata.properties.get(COMPUTED_PROPERTY)) else "",
         why_not_files(routed, mode, files, base.columns.names, key),
         why_not_partial(routed, work, superseded, files),

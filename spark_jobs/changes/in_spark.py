@@ -1,0 +1,64 @@
+"""Rows in Arrow as an expression of the source file makes them, which is Spark SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_lib.apply.decide import NeedsSpark
+from cdc_lib.model.lake_table import LakeColumn, LakeTable
+from cdc_lib.model.lexer import quoted
+from cdc_lib.model.manifest import ABSENT
+from cdc_lib.model.table_mode import Mode
+from spark_jobs.changes.computed import written_rows
+from spark_jobs.changes.filters import filtered
+
+
+def filtered_here(
+    session: SparkSession,
+    changes: pa.Table,
+    columns: Sequence[LakeColumn],
+    where: Sequence[str],
+    mode: Mode,
+    table: str,
+) -> pa.Table:
+    """Return changes in Arrow as :func:`spark_jobs.changes.filters.filtered` makes them.
+
+    Args:
+        session: a Spark session.
+        changes: in the columns of the lake table, with ``_absent``.
+        columns: of the lake table.
+        where: predicates.
+        mode: how the table is merged.
+        table: ``database.table``, for messages.
+
+    Raises:
+        NeedsSpark: some changes lack cells.
+        ConfigError: a predicate cannot be evaluated, or is not deterministic.
+    """
+    if not where or not changes.num_rows:
+        return changes
+    absent = changes.schema.field(ABSENT)
+    if changes.column(ABSENT).null_count < changes.num_rows:
+        raise NeedsSpark("predicates cannot be evaluated for rows that lack columns")
+    rows = changes.drop_columns([ABSENT])
+    rows = _changed(session, rows, columns, lambda frame: filtered(frame, where, mode, table)).cast(rows.schema)
+    return rows.append_column(absent, pa.nulls(rows.num_rows, absent.type))
+
+
+def with_computed_here(session: SparkSession, rows: pa.Table, table: LakeTable) -> pa.Table:
+    """Return rows with the values of the lake table's computed columns, which follow from the others."""
+    if not table.computed or not rows.num_rows:
+        return rows
+    made = _changed(session, rows, table.columns, lambda frame: written_rows(frame, table))
+    return made.cast(pa.schema([rows.schema.field(name) for name in made.column_names]))
+
+
+def _changed(
+    session: SparkSession, rows: pa.Table, columns: Sequence[LakeColumn], change: Callable[[DataFrame], DataFrame]
+) -> pa.Table:
+    types = {one.name: one.type for one in columns}
+    named = ", ".join(f"{quoted(name)} {types.get(name, 'string')}" for name in rows.column_names)
+    return change(session.createDataFrame(rows, named)).toArrow()
