@@ -68,6 +68,7 @@ def is_plain(
     work: TableWork,
     marker: Marker,
     plan: MergePlan,
+    superseded: Sequence[Superseded],
     files: Sequence[tuple[DataFile, TableSchema]],
 ) -> bool:
     """Whether one process applies the changes of a source table without Spark, if they are few.
@@ -77,11 +78,12 @@ def is_plain(
         work: what the merge does.
         marker: of the lake table.
         plan: the merge.
+        superseded: existing rows that it removes.
         files: with the changes.
     """
     # A statement on an append table is an entry of it, and no row of a file.
     is_entry = work.mode == "append" and bool(work.resets or work.list_start is not None)
-    why = why_not(routed, work, marker, plan, ()) or why_not_partial(routed, work, (), files)
+    why = why_not(routed, work, marker, plan, superseded) or why_not_partial(routed, work, superseded, files)
     return work.mode != "scd2" and not is_entry and not why
 
 

@@ -35,13 +35,15 @@ from cdc_lib.apply.decide import FEW_BYTES, NeedsSpark
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
 from cdc_lib.apply.lineage import LINEAGE, SINCE, with_lineage
 from cdc_lib.apply.partitions import partitions_of
-from cdc_lib.apply.rows import Order, last_changes, less, order_of, with_column
+from cdc_lib.apply.removals import removed_by, with_marks, with_mode
+from cdc_lib.apply.rows import Order, last_changes, less, order_of
 from cdc_lib.lake.layout import lowest_values
 from cdc_lib.merge.collapse import DELETE, INSERT
 from cdc_lib.model.lake_table import ORDER, LakeTable
 from cdc_lib.model.layout import SortField
 from cdc_lib.model.manifest import ABSENT, OP
 from cdc_lib.model.pace import counted
+from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import IS_DELETED
 from spark_jobs.changes.in_spark import with_computed_here
 from spark_jobs.iceberg.branches import wrong_rows
@@ -66,28 +68,35 @@ class _KeysOfChanges:
     """The keys of changes, and what is found of them in the table.
 
     Args:
-        keys: of the last changes, which are numbered in this order.
+        keys: of the last changes, which are numbered in this order; None without changes.
         order: of these changes; None if no row of the table is newer.
         lacking: whether a change of the key lacks cells.
         outdated: whether the table has a newer row.
         old: the table's rows of the keys that lack cells.
+        marked: the table's other rows that a statement or snapshot removes, with their marks (soft_delete).
     """
 
-    keys: AskedKeys
+    keys: AskedKeys | None
     order: Order | None
     lacking: NDArray[np.bool_]
     outdated: NDArray[np.bool_]
     old: list[pa.Table]
+    marked: list[pa.Table]
 
     @classmethod
     def of(cls, keys: pa.Table, changes: pa.Table, order: Order | None) -> _KeysOfChanges:
-        asked = AskedKeys([one.combine_chunks() for one in keys.columns])
+        asked = AskedKeys([one.combine_chunks() for one in keys.columns]) if keys.num_rows else None
         lacking, outdated = np.zeros(keys.num_rows, np.bool_), np.zeros(keys.num_rows, np.bool_)
         partial = changes.select(keys.column_names).filter(pc.is_valid(changes.column(ABSENT)))
-        if partial.num_rows:
+        if partial.num_rows and asked is not None:
             _, numbers = asked.find(KeyRows.of(partial.columns, None))
             lacking[numbers] = True
-        return cls(asked, order, lacking, outdated, [])
+        return cls(asked, order, lacking, outdated, [], [])
+
+    def positions(self, file: pa.NativeFile, key: Sequence[pa.Field]) -> tuple[Rows, Rows]:
+        """Return the positions of their rows in a data file, ascending, and the number of the key of each."""
+        none = np.zeros(0, np.int64)
+        return positions_of(file, key, self.keys) if self.keys is not None else (none, none)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,45 +165,47 @@ class ArrowRows:
         """Write all rows; nothing is committed."""
         return self._with_rows(Replacement(rows.num_rows), rows)
 
-    def replace(self, changes: pa.Table, *, guard: bool, keeps_deleted: bool) -> Replacement:
+    def replace(self, changes: pa.Table, rules: Sequence[Superseded], *, guard: bool) -> Replacement:
         """Write the last change of each key; nothing is committed.
 
         Args:
             changes: with ``_absent``; see :func:`cdc_lib.apply.complete.completed`.
+            rules: other rows of the table that are removed or marked, in order.
             guard: whether the table may have newer rows, which stay; all changes are complete then.
-            keeps_deleted: whether a deleted row stays, with its mark.
 
         Raises:
             NeedsSpark: a file of the table is one that only Spark reads, a cell is not known, or a row has no key.
             MergeError: not all rows of the keys were found.
         """
-        key = self.lake.primary_key
+        key, keeps_deleted = self.lake.primary_key, self.lake.mode == "soft_delete"
         last = last_changes(changes, key, begins=False)
         keys = last.select(key).combine_chunks()
         if any(one.null_count for one in keys.columns):
             raise NeedsSpark("a row has no key")
         done, asked = Replacement(last.num_rows), _KeysOfChanges.of(keys, changes, order_of(last) if guard else None)
-        if last.num_rows and self.metadata.current is not None:
-            files = [*self._files(keys)]
-            self._delete(files, asked, done)
+        if (last.num_rows or rules) and self.metadata.current is not None:
+            files = [*self._files(keys if not rules else None)]
+            of_keys = self._delete(files, asked, rules, done)
             # How many rows had to be found is certain if they are those of all keys, or of all that were not inserted.
-            inserts = pc.sum(pc.equal(last.column(OP), INSERT)).as_py()
-            found = done.deleted + int(asked.outdated.sum())
+            inserts = pc.sum(pc.equal(last.column(OP), INSERT)).as_py() or 0
+            found = of_keys + int(asked.outdated.sum())
             if found not in (last.num_rows, last.num_rows - inserts) and last.num_rows <= COUNTED_KEYS:
                 self._count(files, keys, found)
+            if of_keys > last.num_rows:
+                raise wrong_rows(self.of, f"{counted(of_keys, 'row')} of {counted(last.num_rows, 'changed key')}")
         if asked.lacking.any():
             old = pa.concat_tables([pa.schema(self.fields).empty_table(), *asked.old])
             last = last_changes(completed(changes, old, key, keeps_deleted=keeps_deleted), key, begins=False)
-        deleted = pc.equal(last.column(OP), DELETE)
-        rows = with_column(last, IS_DELETED, deleted) if keeps_deleted else last
-        left = ~asked.outdated if keeps_deleted else ~asked.outdated & ~deleted.to_numpy()
-        return self._with_rows(done, rows.filter(pa.array(left)))
+        rows = with_mode(last, self.lake.mode, rules)
+        left = ~asked.outdated if keeps_deleted else ~asked.outdated & pc.not_equal(last.column(OP), DELETE).to_numpy()
+        return self._with_rows(done, rows.filter(pa.array(left)), asked.marked)
 
-    def _with_rows(self, done: Replacement, rows: pa.Table) -> Replacement:
+    def _with_rows(self, done: Replacement, rows: pa.Table, marked: Sequence[pa.Table] = ()) -> Replacement:
+        rows = with_computed_here(self.session, rows, self.lake).select([one.name for one in self.fields])
+        rows = pa.concat_tables([rows, *marked])
         done.rows = rows.num_rows
         if not rows.num_rows:
             return done
-        rows = with_computed_here(self.session, rows, self.lake)
         for column, low in lowest_values(self.lake.layout, self.lake.columns).items():
             least = pc.min(rows.column(column)).as_py()
             if least is not None and least < Decimal(low):
@@ -211,24 +222,27 @@ class ArrowRows:
             location, file = self._written(part, fields, partition)
             done.data[location, WHOLE] = file
 
-    def _delete(self, files: Sequence[OldFile], asked: _KeysOfChanges, done: Replacement) -> None:
-        """Delete the rows of the keys, without those that are newer than their changes."""
-        marked, copied = list[tuple[OldFile, Rows]](), list[tuple[OldFile, Rows]]()
+    def _delete(
+        self, files: Sequence[OldFile], asked: _KeysOfChanges, rules: Sequence[Superseded], done: Replacement
+    ) -> int:
+        """Delete the rows of the keys, without those that are newer than their changes, and those that rules remove or mark.
+
+        Returns:
+            The number of rows of the keys.
+        """
+        marked, copied, of_keys = list[tuple[OldFile, Rows]](), list[tuple[OldFile, Rows]](), 0
         for file in files:
             with self._opened(file) as stream:
-                positions, numbers = positions_of(stream, self.key_fields, asked.keys)
-                if not len(positions):
+                positions, numbers = asked.positions(stream, self.key_fields)
+                if not len(positions) and not rules:
                     continue
                 own, shared = self.deleted.read(file)
-                is_live = ~np.isin(positions, np.union1d(own, shared), assume_unique=True)
-                positions, numbers = positions[is_live], numbers[is_live]
-                if (needed := asked.lacking[numbers]).any():
-                    asked.old.append(rows_at(stream, self.fields, positions[needed]))
-                if asked.order is not None:
-                    theirs = order_of(rows_at(stream, self._named(ORDER), positions))
-                    is_newer = less(tuple(part[numbers] for part in asked.order), theirs, or_equal=False)
-                    asked.outdated[numbers[is_newer]] = True
-                    positions = positions[~is_newer]
+                dead = np.union1d(own, shared)
+                positions = self._replaced(stream, positions, numbers, dead, asked)
+                of_keys += len(positions)
+                if rules:
+                    others = np.setdiff1d(np.arange(int(file.java.recordCount())), np.union1d(dead, positions))
+                    positions = np.union1d(positions, self._removed(stream, others, rules, asked))
             if not len(positions):
                 continue
             done.deleted += len(positions)
@@ -245,6 +259,42 @@ class ArrowRows:
         self.deleted.write(marked, done)
         if copied:
             self._copy(copied, done)
+        return of_keys
+
+    def _replaced(
+        self, stream: pa.NativeFile, positions: Rows, numbers: Rows, dead: Rows, asked: _KeysOfChanges
+    ) -> Rows:
+        """Return those of the positions of keys that are live and not newer than their changes.
+
+        Args:
+            stream: the data file.
+            positions: of rows of the keys, ascending.
+            numbers: of their keys.
+            dead: positions that are deleted already.
+            asked: the keys, which get what is found of them.
+        """
+        is_live = ~np.isin(positions, dead, assume_unique=True)
+        positions, numbers = positions[is_live], numbers[is_live]
+        if (needed := asked.lacking[numbers]).any():
+            asked.old.append(rows_at(stream, self.fields, positions[needed]))
+        if asked.order is None or not len(positions):
+            return positions
+        theirs = order_of(rows_at(stream, self._named(ORDER), positions))
+        is_newer = less(tuple(part[numbers] for part in asked.order), theirs, or_equal=False)
+        asked.outdated[numbers[is_newer]] = True
+        return positions[~is_newer]
+
+    def _removed(
+        self, stream: pa.NativeFile, positions: Rows, rules: Sequence[Superseded], asked: _KeysOfChanges
+    ) -> Rows:
+        """Return those of the positions whose rows a rule removes; ``asked`` gets the rows that stay with marks."""
+        marks = {IS_DELETED} if self.lake.mode == "soft_delete" else set[str]()
+        needed = {*ORDER, *marks, *(name for rule in rules for name in rule.columns)}
+        removed = removed_by(rules, rows_at(stream, self._named(sorted(needed)), positions), self.lake.mode)
+        positions, removed = positions[removed >= 0], removed[removed >= 0]
+        if marks and len(positions):
+            asked.marked.append(with_marks(rows_at(stream, self.fields, positions), removed, rules))
+        return positions
 
     def _copy(self, files: Sequence[tuple[OldFile, Rows]], done: Replacement) -> None:
         """Write the rows of files again, without those at some positions.
@@ -288,14 +338,14 @@ class ArrowRows:
                 f"found {counted(known, 'row')} of {counted(keys.num_rows, 'changed key')}, and there are {found}",
             )
 
-    def _files(self, keys: pa.Table) -> Iterator[OldFile]:
-        """Yield the files of the table's snapshot that may have one of the keys.
+    def _files(self, keys: pa.Table | None) -> Iterator[OldFile]:
+        """Yield the files of the table's snapshot that may have one of the keys; all for None.
 
         Raises:
             NeedsSpark: they have very many rows, or their rows are deleted in another way than by deletion vectors.
         """
         scan, records = self.table.newScan().useSnapshot(self.metadata.current.id), 0  # type: ignore[union-attr]
-        planned = scan.filter(self._bounds(keys)).planFiles()
+        planned = (scan if keys is None else scan.filter(self._bounds(keys))).planFiles()
         try:
             for task in each(planned):
                 file = self.deleted.planned(task)

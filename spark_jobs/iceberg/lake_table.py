@@ -159,7 +159,8 @@ class IcebergTable(DefinedTable):
                 if table.mode == "append":
                     done = rows.append(changes.drop_columns([ABSENT]))
                 else:
-                    done = rows.replace(changes, guard=guard, keeps_deleted=table.mode == "soft_delete")
+                    rules = sorted(commit.supersedes, key=lambda one: one.before)
+                    done = rows.replace(changes, rules, guard=guard)
             except (
                 NeedsSpark,
                 pa.ArrowException,
@@ -168,10 +169,6 @@ class IcebergTable(DefinedTable):
             ) as why:  # Spark says what is wrong with a damaged file
                 log.info("%s: merged by Spark SQL: %s", self._name, why)
                 return None
-            if done.deleted > done.changes:
-                raise wrong_rows(
-                    self._table, f"{counted(done.deleted, 'row')} of {counted(done.changes, 'changed key')}"
-                )
             self._mark(table, commit)
             if any(name.startswith(PREFIX) for name in loaded.metadata.heads):
                 drop_left_over(loaded.java)

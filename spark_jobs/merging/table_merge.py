@@ -632,15 +632,15 @@ class TableMerge:
         to_come: bool,
     ) -> int | None:
         """Apply few complete changes without Spark SQL; None if Spark has to do it."""
-        mode, is_empty = group[0][0].work.mode, state is None or state.empty
-        if commit.fills or (commit.supersedes and (not is_empty or mode == "soft_delete")):
+        mode = group[0][0].work.mode
+        if commit.fills:
             return None
         rules = (self.config.reselect.rule(part.routed.database, part.routed.name) for part, _ in group)
         if self.origin is not None and not to_come and any(reads_all(rule, self.lag) for rule in rules):
             return None
         files = [files_of(part.routed.table, inputs) for part, inputs in group]
         plain = (
-            is_plain(part.routed, part.work, _marker(state, part.routed.table), self.plan, of_part)
+            is_plain(part.routed, part.work, _marker(state, part.routed.table), self.plan, commit.supersedes, of_part)
             for (part, _), of_part in zip(group, files, strict=True)
         )
         if not (is_few([one for of_part in files for one in of_part]) and all(plain)):

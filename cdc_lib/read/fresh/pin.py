@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +14,14 @@ from pyiceberg.table import Table
 from cdc_lib.apply.complete import completed
 from cdc_lib.apply.decide import NeedsSpark, files_of, why_not, why_not_files, why_not_partial
 from cdc_lib.apply.key_rows import AskedKeys
+from cdc_lib.apply.removals import with_mode
 from cdc_lib.apply.rows import (
     LakeShape,
     Order,
     changes_of,
-    is_before,
     last_changes,
     less,
     order_of,
-    with_column,
 )
 from cdc_lib.config import SourceConfig
 from cdc_lib.lake.routing import RoutedTable, lake_merges
@@ -32,10 +31,10 @@ from cdc_lib.merge.live_rows import found_again
 from cdc_lib.merge.plan import TableWork, work_on
 from cdc_lib.merge.stopped_statements import refuse_statements
 from cdc_lib.model.lake_table import COMPUTED_PROPERTY, LakeTable, Marker, computed_from
-from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP, ROW
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Superseded
-from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, STATEMENT_ROW, VALID_FROM, Mode
+from cdc_lib.model.table_mode import Mode
 from cdc_lib.ports import ObjectStore
 from cdc_lib.read.fresh.decide import not_fresh, why_lagging
 from cdc_lib.read.fresh.markers import marker_of
@@ -127,7 +126,7 @@ def _changed(
     """Return the effect of the last change of each key."""
     keys = tuple(last.column(one.name).combine_chunks() for one in base.key.columns)
     order = order_of(last)
-    rows = _with_mode(last, work, superseded)
+    rows = with_mode(last, work.mode, superseded)
     if work.guard and last.num_rows:
         rows = rows.filter(pa.array(~_outdated(base, keys, order)))
     if work.mode != "soft_delete":
@@ -150,33 +149,3 @@ def _outdated(base: PinnedSnapshot, keys: Sequence[pa.Array], order: Order) -> N
             theirs = order_of(base.read(group, live, base.columns.choose((EPOCH, BINLOG, OFFSET, ROW))))
             outdated[numbers] |= less(tuple(part[numbers] for part in order), theirs, or_equal=False)
     return outdated
-
-
-def _with_mode(last: pa.Table, work: TableWork, superseded: Sequence[Superseded]) -> pa.Table:
-    """Return last changes with the columns of the mode; those before a statement that removed all rows end there."""
-    if work.mode == "mirror":
-        return last
-    deleted = pc.equal(last.column(OP), DELETE).to_numpy()
-    for rule in superseded:
-        removed = is_before(order_of(last), rule.before) & ~deleted
-        if work.mode == "scd2" and rule.at is not None:
-            began, at = last.column(VALID_FROM), pa.scalar(rule.at, last.schema.field(VALID_FROM).type)
-            later = pc.and_(pa.array(~is_before(order_of(last), rule.before)), pc.less(began, at))
-            last = with_column(last, VALID_FROM, pc.if_else(later, at, began))
-        if not rule.by_snapshot and removed.any():
-            deleted |= removed
-            last = _moved_to(last, removed, rule)
-    name, mark = {"soft_delete": (IS_DELETED, deleted), "scd2": (IS_CURRENT, ~deleted)}[work.mode]
-    return with_column(last, name, pa.array(mark)) if name in last.column_names else last
-
-
-def _moved_to(last: pa.Table, removed: NDArray[np.bool_], rule: Superseded) -> pa.Table:
-    """Return changes as deletes at the position of the statement that removed their rows."""
-    values: dict[str, Any] = {OP: DELETE, ROW: STATEMENT_ROW, GTID: None}
-    values |= dict(zip((EPOCH, BINLOG, OFFSET), rule.before, strict=True))
-    values |= {TS: rule.at} if rule.at is not None else {}
-    for name, value in values.items():
-        if name in last.column_names:
-            column = last.column(name)
-            last = with_column(last, name, pc.if_else(pa.array(removed), pa.scalar(value, column.type), column))
-    return last

@@ -12,17 +12,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
-from cdc_lib.apply.rows import Order, less, order_of, with_column
+from cdc_lib.apply.removals import removed_by, with_marks
+from cdc_lib.apply.rows import Order, less, order_of
 from cdc_lib.model.lake_table import ORDER
-from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, ROW, TS
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Superseded
-from cdc_lib.model.table_mode import IS_DELETED, STATEMENT_ROW
+from cdc_lib.model.table_mode import IS_DELETED
 from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.few_rows import FewRowsOfSnapshot
 from cdc_lib.read.manifests import LiveFile
@@ -118,7 +117,7 @@ class FreshSnapshot(PinnedSnapshot):
         if self.mode != "soft_delete":
             return found
         ended = np.concatenate([self._ended(group, rows) for group, rows in hits])
-        return _marked(found, ended, self._changed.superseded) if np.any(ended >= 0) else found
+        return with_marks(found, ended, self._changed.superseded) if np.any(ended >= 0) else found
 
     def row(self, group: RowGroup, number: int, columns: tuple[ReadColumn, ...]) -> dict[str, Any]:
         """Return columns of one row; see :meth:`read_hits`."""
@@ -153,20 +152,16 @@ class FreshSnapshot(PinnedSnapshot):
             return None
         total = group.opened.count(group.number)
         constants = {name for rule in self._changed.superseded for name in rule.columns}
-        table = group.opened.read(group.number, self.columns.choose((*ORDER, *constants)))
+        marks = (IS_DELETED,) if self.mode == "soft_delete" and self.mark is not None else ()
+        table = group.opened.read(group.number, self.columns.choose((*ORDER, *constants, *marks)))
         order = order_of(table)
-        hidden, ended = np.zeros(total, np.bool_), np.full(total, -1)
+        hidden = np.zeros(total, np.bool_)
         theirs = tuple(part[numbers] for part in self._changed.order)
         hidden[rows] = less(tuple(part[rows] for part in order), theirs, or_equal=True)
-        for number, rule in enumerate(self._changed.superseded):
-            applies = _applies(rule, table, order, self.mode)
-            if self.mode == "mirror":
-                hidden |= applies
-            else:
-                ended[applies & (ended < 0)] = number
-        if self.mode == "soft_delete" and self.mark is not None:
-            ended[_is_marked(group.opened.read(group.number, [self.mark]))] = -1
-        return _Effect(hidden, ended)
+        removed = removed_by(self._changed.superseded, table, self.mode)
+        if self.mode == "mirror":
+            return _Effect(hidden | (removed >= 0), np.full(total, -1))
+        return _Effect(hidden, removed)
 
     def _replaced(self, group: RowGroup) -> tuple[Rows, Rows]:
         """Return the rows whose key has a waiting change, and its number."""
@@ -190,35 +185,3 @@ class _WithOneMore(ParquetFiles):
 
     def read_bytes(self, path: str, offset: int, size: int) -> bytes:
         return self._files.read_bytes(path, offset, size)
-
-
-def _applies(rule: Superseded, table: pa.Table, order: Order, mode: str) -> NDArray[np.bool_]:
-    """Return the rows of a row group that a statement or snapshot removes or marks."""
-    if mode == "mirror":
-        found = less(order[:3], tuple(rule.before), or_equal=False)
-    else:
-        found = less(order, (*rule.before, STATEMENT_ROW), or_equal=True)
-    if rule.since is not None:
-        found &= ~less(order[:3], tuple(rule.since), or_equal=False)
-    for name, value in rule.columns.items():
-        found &= pc.fill_null(pc.equal(table.column(name), value), False).to_numpy()
-    return found
-
-
-def _is_marked(rows: pa.Table) -> NDArray[np.bool_]:
-    marked: NDArray[np.bool_] = pc.fill_null(rows.column(0), False).to_numpy()
-    return marked
-
-
-def _marked(rows: pa.Table, ended: Rows, superseded: Sequence[Superseded]) -> pa.Table:
-    """Return rows with the marks of the statements that removed them."""
-    for number in np.unique(ended[ended >= 0]).tolist():
-        rule, mask = superseded[number], pa.array(ended == number)
-        position = dict(zip((EPOCH, BINLOG, OFFSET), rule.before, strict=True))
-        values = {IS_DELETED: True, **position, ROW: STATEMENT_ROW, GTID: None}
-        values |= {TS: rule.at} if rule.at is not None else {}
-        for name in rows.column_names:
-            if name in values:
-                column = rows.column(name)
-                rows = with_column(rows, name, pc.if_else(mask, pa.scalar(values[name], column.type), column))
-    return rows

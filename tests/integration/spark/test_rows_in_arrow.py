@@ -86,7 +86,7 @@ def ways(lake, monkeypatch, mode, layout, sections):
         table_merge, "is_plain", lambda routed, *more: routed.table == names[0] and is_plain(routed, *more)
     )
 
-    def merge(rows, *, read_at=None, same_files=True, same_summary=True, by=1, columns=COLUMNS):
+    def merge(rows, *, read_at=None, truncated=(), same_files=True, same_summary=True, by=1, columns=COLUMNS):
         arrow, spark = (table(name, columns) for name in names)
         if read_at:
             stop, values = 104, [one.values for one in rows]
@@ -94,7 +94,9 @@ def ways(lake, monkeypatch, mode, layout, sections):
         else:
             start = next(starts)
             stop = start + 100
-            manifests = [here.batches.window(start, stop, {arrow: rows, spark: rows})]
+            statements = [("truncate", name, start + at) for name in names for at in truncated]
+            changes = {arrow: rows, spark: rows} if rows else {}
+            manifests = [here.batches.window(start, stop, changes, statements=statements)]
         done.clear()
         here.merge(here.batches.plan(stop, *manifests))
         assert done == [arrow.name] * by
@@ -338,6 +340,19 @@ def test_rows_that_lack_columns_are_completed_as_by_spark(lake, ways):
     merge([row("d", 310, 1), row("c", 311, 1, "back"), part("u", 312, 1, n=8), part("d", 313, 50), part("d", 314, 51)])
     found = {values[0]: values[1:] for values in lake.rows(arrow, "id", "name", "price", "n")}
     assert (found[1], found[2]) == (("back", Decimal("1.00"), 8), ("two", Decimal("1.00"), 0))
+
+
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
+@pytest.mark.parametrize("layout", [{}, {"format_version": 2}, {"write_mode": "copy_on_write"}])
+def test_rows_that_statements_remove_are_those_of_spark(lake, ways):
+    """All rows before a TRUNCATE, alone and between changes, also of changes in the same merge."""
+    (arrow, _), merge = ways[0], partial(ways[1], same_files=False, same_summary=False)
+    merge(FIRST)
+    merge([row("u", 110, 1, "old"), row("c", 160, 5, "after"), row("c", 161, 99)], truncated=[50])
+    merge([], truncated=[10])
+    merge([row("c", 310, 7), row("u", 350, 7, "u"), row("c", 390, 8), row("d", 395, 99)], truncated=[20, 60])
+    merge([row("u", 410, 8, "last"), row("c", 411, 1)])
+    assert len(lake.rows(arrow, "id")) == {"mirror": 2, "soft_delete": 41}[lake.state(arrow).mode]
 
 
 @pytest.mark.parametrize("mode", ["mirror"])

@@ -1,0 +1,107 @@
+"""Rows that a statement or a snapshot removes, without a change of their own: in mirrors they go, in other modes they are marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cdc_lib.apply.key_rows import Rows
+from cdc_lib.apply.rows import Order, is_before, less, order_of, with_column
+from cdc_lib.merge.collapse import DELETE
+from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
+from cdc_lib.model.table_commit import Superseded
+from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, STATEMENT_ROW, VALID_FROM, Mode
+
+
+def removed_by(rules: Sequence[Superseded], rows: pa.Table, mode: str) -> Rows:
+    """Return for each row of a lake table the number of the rule that removes or marks it; -1 for none.
+
+    Args:
+        rules: in order; the first one counts.
+        rows: with the columns of the order key, those that the rules name, and the mark of the mode if the table has it.
+        mode: of the lake table.
+    """
+    order, found = order_of(rows), np.full(rows.num_rows, -1)
+    for number, rule in enumerate(rules):
+        found[_applies(rule, rows, order, mode) & (found < 0)] = number
+    if mode == "soft_delete" and IS_DELETED in rows.column_names:
+        found[pc.fill_null(rows.column(IS_DELETED), False).to_numpy()] = -1
+    return found
+
+
+def _applies(rule: Superseded, rows: pa.Table, order: Order, mode: str) -> NDArray[np.bool_]:
+    if mode == "mirror":
+        found = less(order[:3], tuple(rule.before), or_equal=False)
+    else:
+        found = less(order, (*rule.before, STATEMENT_ROW), or_equal=True)
+    if rule.since is not None:
+        found &= ~less(order[:3], tuple(rule.since), or_equal=False)
+    return found & _is_of(rule, rows)
+
+
+def _is_of(rule: Superseded, rows: pa.Table) -> NDArray[np.bool_]:
+    """Return which rows are of the source table that a rule is about."""
+    found = np.ones(rows.num_rows, np.bool_)
+    for name, value in rule.columns.items():
+        found &= pc.fill_null(pc.equal(rows.column(name), value), False).to_numpy()
+    return found
+
+
+def with_marks(rows: pa.Table, removed: Rows, rules: Sequence[Superseded]) -> pa.Table:
+    """Return rows of a soft_delete table with the marks of the rules that removed them.
+
+    Args:
+        rows: with any columns of the table.
+        removed: number of each row's rule; -1 for none.
+        rules: all rules.
+    """
+    for number in np.unique(removed[removed >= 0]).tolist():
+        rows = _with_values(rows, removed == number, {IS_DELETED: True, **_values(rules[number])})
+    return rows
+
+
+def with_mode(last: pa.Table, mode: Mode, rules: Sequence[Superseded]) -> pa.Table:
+    """Return the last changes of keys with the columns of the mode; those before a statement that removed all rows end there.
+
+    Args:
+        last: the changes, with ``_op``.
+        mode: of the lake table.
+        rules: in order.
+    """
+    if mode not in ("soft_delete", "scd2"):
+        return last
+    deleted = pc.equal(last.column(OP), DELETE).to_numpy()
+    for rule in rules:
+        before, is_of = is_before(order_of(last), rule.before), _is_of(rule, last)
+        if mode == "scd2" and rule.at is not None:
+            began, at = last.column(VALID_FROM), pa.scalar(rule.at, last.schema.field(VALID_FROM).type)
+            later = pc.and_(pa.array(~before & is_of), pc.less(began, at))
+            last = with_column(last, VALID_FROM, pc.if_else(later, at, began))
+        removed = before & is_of & ~deleted
+        if not rule.by_snapshot and removed.any():
+            deleted |= removed
+            last = _with_values(last, removed, {OP: DELETE, **_values(rule)})
+    name, mark = (IS_DELETED, deleted) if mode == "soft_delete" else (IS_CURRENT, ~deleted)
+    return with_column(last, name, pa.array(mark)) if name in last.column_names else last
+
+
+def _values(rule: Superseded) -> dict[str, Any]:
+    """Return what a removed row has of the statement."""
+    position = dict(zip((EPOCH, BINLOG, OFFSET), rule.before, strict=True))
+    at = {TS: rule.at} if rule.at is not None else {}
+    return {**position, ROW: STATEMENT_ROW, GTID: None, **at}
+
+
+def _with_values(rows: pa.Table, chosen: NDArray[np.bool_], values: dict[str, Any]) -> pa.Table:
+    """Give the chosen rows these values, as far as there are such columns."""
+    mask = pa.array(chosen)
+    for name, value in values.items():
+        if name in rows.column_names:
+            column = rows.column(name)
+            rows = with_column(rows, name, pc.if_else(mask, pa.scalar(value, column.type), column))
+    return rows
