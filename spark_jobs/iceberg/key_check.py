@@ -17,10 +17,6 @@ COUNTED_KEYS = BROADCAST_ROWS
 Such a merge has only the bounds of each statement."""
 
 
-PLAIN = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
-"""Settings of the count of few keys: to compile code for it would cost more than to read the keys."""
-
-
 def settled(keys: KeyRange, deleted: int | None) -> bool:
     """Whether the number of deleted rows alone shows that no replaced row is left.
 
@@ -29,14 +25,6 @@ def settled(keys: KeyRange, deleted: int | None) -> bool:
         deleted: number of rows of these keys that were deleted; None if unknown.
     """
     return deleted in (keys.rows, keys.rows - keys.inserts)
-
-
-def count_sql(lake: str, keys: KeyRange) -> str:
-    """Return the SELECT of two numbers like those of :func:`counts_sql`, for few keys of which the plan has the newest changes.
-
-    All rows of these keys must then be the plan's, so no order is compared and nothing is joined.
-    """
-    return f"SELECT count(*), 0 FROM {lake} WHERE {keys.named}"
 
 
 def counts_sql(lake: str, table: LakeTable, keys: KeyRange) -> str:

@@ -12,7 +12,7 @@ from cdc_lib.model.lake_table import CHANGE_TYPES, ORDER, LakeColumn, LakeTable
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import OP
 from spark_jobs.iceberg.truncated import prunes
-from spark_jobs.sql import as_text, literal, struct
+from spark_jobs.sql import as_text, literal
 
 FEW_KEYS = 200
 """Most literals of an IN list that Iceberg uses to skip files."""
@@ -37,7 +37,6 @@ class KeyRange:
         inserts: number of keys whose last change is an insert.
         relation: SQL relation of the keys with their order columns, and :data:`KEPT`.
         conditions: pairs of a column and its SQL condition.
-        named: SQL condition of exactly the rows of these keys; None for too many or inexact keys.
     """
 
     rows: int
@@ -45,7 +44,6 @@ class KeyRange:
     inserts: int
     relation: str
     conditions: tuple[tuple[str, str], ...]
-    named: str | None = None
 
     def within(self, relation: str) -> str:
         """Return the conditions on a relation's columns, each with ``AND`` in front."""
@@ -67,8 +65,7 @@ def key_range(session: SparkSession, view: str, table: LakeTable) -> KeyRange:
         return _bounds(session, view, table)
     upserts, inserts = sum(row[-1] != DELETE for row in rows), sum(row[-1] == INSERT for row in rows)
     relation = _values(rows, [*key, *order]) if rows else view
-    conditions = _each(rows, key)
-    return KeyRange(len(rows), upserts, inserts, relation, conditions, _named(rows, key, conditions))
+    return KeyRange(len(rows), upserts, inserts, relation, _each(rows, key))
 
 
 def _key(table: LakeTable) -> list[LakeColumn]:
@@ -84,19 +81,6 @@ def _each(rows: Sequence[Row], key: list[LakeColumn]) -> tuple[tuple[str, str], 
             values = sorted({row[i] for row in rows})
             conditions.append((column.name, f"IN ({', '.join(literal(value, column.type) for value in values)})"))
     return tuple(conditions)
-
-
-def _named(rows: Sequence[Row], key: list[LakeColumn], conditions: Sequence[tuple[str, str]]) -> str | None:
-    """Return the condition of exactly these keys, after the conditions on single columns, which skip files."""
-    if not rows or any(column.type in INEXACT for column in key):
-        return None
-    named = [f"{quoted(column)} {holds}" for column, holds in conditions]
-    if len(key) > 1:
-        keys = (", ".join(literal(row[i], column.type) for i, column in enumerate(key)) for row in rows)
-        named.append(
-            f"{struct(tuple(column.name for column in key))} IN ({', '.join(f'struct({one})' for one in keys)})"
-        )
-    return " AND ".join(named)
 
 
 def _values(rows: Sequence[Row], columns: list[LakeColumn]) -> str:

@@ -64,8 +64,8 @@ from spark_jobs.iceberg.branches import (
 )
 from spark_jobs.iceberg.completion import Completion, refuse_absent
 from spark_jobs.iceberg.data_files import write_files
-from spark_jobs.iceberg.key_check import COUNTED_KEYS, PLAIN, count_sql, counts_sql, fault, settled
-from spark_jobs.iceberg.key_filter import FEW_KEYS, KeyRange, key_range, same_key
+from spark_jobs.iceberg.key_check import COUNTED_KEYS, counts_sql, fault, settled
+from spark_jobs.iceberg.key_filter import KeyRange, key_range, same_key
 from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed
 from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows, rows_of
 from spark_jobs.iceberg.scd2 import cut_sql, cuts_of, ended_before, spliced
@@ -85,10 +85,6 @@ BESIDE_ROWS = 20_000
 
 ROWS_PER_FILE = 250_000
 """Most rows of an append that become one file, sorted by key."""
-
-FEW_TASKS = {"spark.sql.iceberg.read.adaptive-split-size.enabled": "false"}
-SMALL_TABLE = 200_000
-"""Most rows of a table whose files are not divided among all cores to delete few keys: a task costs more than a small file."""
 
 PLAIN_CACHE = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
 PLAIN_CACHE_ROWS = 500_000
@@ -114,9 +110,9 @@ class IcebergTable(DefinedTable):
         if table.mode == "scd2":
             return self._splice(table, self._whole(table, changes, commit), commit, guard=changes.guard)
         lacking = ABSENT in changes.rows.columns
-        final = not lacking and not (reselect is not None and reselect.reads_whole())
         with translate_errors("merge", self._table):
-            if table.empty and most > ROWS_PER_FILE and final:
+            reads_whole = reselect is not None and reselect.reads_whole()
+            if table.empty and most > ROWS_PER_FILE and not lacking and not reads_whole:
                 return self._load_first(table, changes, commit)
             keeps_deleted = table.mode == "soft_delete"
             resets = () if keeps_deleted else tuple(_superseded(table, rule, "t") for rule in commit.supersedes)
@@ -124,11 +120,8 @@ class IcebergTable(DefinedTable):
                 self._session, table, full_name(self._name), self._table, resets, commit.fills, keeps_deleted
             )
             last = self._last(table, changes, completion)
-            # A few complete rows are read twice instead of cached.
-            few = final and 0 < most <= FEW_KEYS
-            if not few:
-                # Spark plans no copy-on-write MERGE whose source reads the table that it writes.
-                last = last.localCheckpoint() if table.copies_on_write else self._cached(last, most)
+            # Spark plans no copy-on-write MERGE whose source reads the table that it writes.
+            last = last.localCheckpoint() if table.copies_on_write else self._cached(last, most)
             try:
                 # It is computed from the cached frame, and re-selected rows are in files.
                 replaced = reselect(last, table) if reselect is not None else Replaced(last, {})
@@ -143,8 +136,7 @@ class IcebergTable(DefinedTable):
                 self._write(table, replaced.last, keys, commit, guard=changes.guard)
                 return keys.rows
             finally:
-                if not few:
-                    last.unpersist()
+                last.unpersist()
 
     def replace(self, read: ReadRows, commit: TableCommit, *, guard: bool) -> int | None:
         """Apply changes in Arrow; returns their number, None if Spark has to do it."""
@@ -325,11 +317,7 @@ class IcebergTable(DefinedTable):
         if keys.rows > COUNTED_KEYS:
             return
         lake, one_each = full_name(self._name, branch.name), not (guard and self._rekeyed)
-        if not guard and keys.named is not None:
-            with set_for(self._session, PLAIN):
-                found, old = self._sql(count_sql(lake, keys)).collect()[0]
-        else:
-            found, old = self._sql(counts_sql(lake, table, keys)).collect()[0]
+        found, old = self._sql(counts_sql(lake, table, keys)).collect()[0]
         if why := fault(keys, count, found + appended, old, one_each=one_each):
             # A newer row may be one that another commit wrote meanwhile: a conflict, not a wrong row.
             refuse_moved(self._java(), branch)
@@ -353,11 +341,6 @@ class IcebergTable(DefinedTable):
         """
         # A key has one row, unless the table was rekeyed.
         fewer = FEWER_ROWS if self._rekeyed else Rows(-keys.rows, 0)
-        if newest and keys.named is not None:
-            # Faster than a join in a small merge: whole files may be deleted, and no order is compared.
-            small = table.records is not None and table.records <= SMALL_TABLE
-            with set_for(self._session, FEW_TASKS if small else {}):
-                return self._delete(branch, keys.named, fewer)
         lake = f"{full_name(self._name, branch.name)} AS t"
         if newest and not table.copies_on_write:
             # The order columns of all rows would cost more to read than their keys and the join do.
@@ -370,10 +353,8 @@ class IcebergTable(DefinedTable):
         )
         return _removed(self._execute(branch, merge, fewer))
 
-    def _delete(self, branch: Branch, where: str, fewer: Rows = FEWER_ROWS) -> int | None:
-        """Delete rows; returns their number, None if unknown."""
-        statement = f"DELETE FROM {full_name(self._name, branch.name)} WHERE {where}"
-        return _removed(self._execute(branch, statement, fewer))
+    def _delete(self, branch: Branch, where: str) -> None:
+        self._execute(branch, f"DELETE FROM {full_name(self._name, branch.name)} WHERE {where}", FEWER_ROWS)
 
     def _execute(self, branch: Branch, statement: str, change: Rows) -> int | None:
         """Execute a statement on the branch, and check its snapshot; returns the number of added rows, None if unknown."""
