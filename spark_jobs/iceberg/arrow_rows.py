@@ -50,7 +50,7 @@ from spark_jobs.iceberg.branches import wrong_rows
 from spark_jobs.iceberg.deleted_rows import DeletedRows, OldFile, new_name
 from spark_jobs.iceberg.file_streams import opened, write_file
 from spark_jobs.iceberg.key_check import COUNTED_KEYS
-from spark_jobs.iceberg.row_delta import WHOLE, Replacement, each
+from spark_jobs.iceberg.row_delta import WHOLE, Replacement, each, in_this_thread
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.iceberg.truncated import prunes
 from spark_jobs.runtime.java_classes import JavaClasses, java_classes
@@ -345,6 +345,7 @@ class ArrowRows:
             NeedsSpark: they have very many rows, or their rows are deleted in another way than by deletion vectors.
         """
         scan, records = self.table.newScan().useSnapshot(self.metadata.current.id), 0  # type: ignore[union-attr]
+        scan = scan.planWith(in_this_thread(self.classes))
         planned = (scan if keys is None else scan.filter(self._bounds(keys))).planFiles()
         try:
             for task in each(planned):

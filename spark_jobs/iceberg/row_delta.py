@@ -8,6 +8,9 @@ from typing import Any
 
 from spark_jobs.runtime.java_classes import JavaClasses
 
+FEW_MANIFESTS = 50
+"""Fewer manifests than this are read by one thread. Iceberg joins manifests when there are 100, by default."""
+
 WHOLE = -1
 Key = tuple[str, int]
 """Location of a file, and the offset of a deletion vector in it; :data:`WHOLE` for a whole file."""
@@ -172,6 +175,8 @@ class Net:
             classes: cache of Iceberg's classes.
         """
         delta = change.newRowDelta()
+        if _has_few_manifests(change.table(), parent):
+            delta = delta.scanManifestsWith(in_this_thread(classes))
         for file in self.data.values():
             delta = delta.addRows(file)
         for file in self.removed_data.values():
@@ -208,6 +213,22 @@ def remove_files(table: Any, net: Net, published: Any, classes: JavaClasses) -> 
     for path in sorted(net.unneeded | (net.manifests - used)):
         paths.add(path)
     classes.static("org.apache.iceberg.CatalogUtil", "deleteFiles")(table.io(), paths, "branch", False)
+
+
+def in_this_thread(classes: JavaClasses) -> Any:
+    """Return an executor for Iceberg that has no threads: it looks only every 10 ms whether those of its pool are done."""
+    return classes.static(
+        "org.apache.iceberg.relocated.com.google.common.util.concurrent.MoreExecutors", "newDirectExecutorService"
+    )()
+
+
+def _has_few_manifests(table: Any, snapshot: int | None) -> bool:
+    """Whether the manifests of a snapshot are read as fast by one thread; not if their number is not known."""
+    if snapshot is None:
+        return True
+    summary = table.snapshot(snapshot).summary()
+    counts = [summary.get(f"manifests-{what}") for what in ("created", "kept")]
+    return None not in counts and sum(map(int, counts)) < FEW_MANIFESTS
 
 
 def each(items: Any) -> Iterator[Any]:
