@@ -48,7 +48,7 @@ from cdc_lib.model.table_mode import IS_DELETED
 from spark_jobs.changes.in_spark import with_computed_here
 from spark_jobs.iceberg.branches import wrong_rows
 from spark_jobs.iceberg.deleted_rows import DeletedRows, OldFile, new_name
-from spark_jobs.iceberg.file_streams import opened, write_file
+from spark_jobs.iceberg.file_streams import opened, parquet_metrics, write_file
 from spark_jobs.iceberg.key_check import COUNTED_KEYS
 from spark_jobs.iceberg.row_delta import WHOLE, Replacement, each, in_this_thread
 from spark_jobs.iceberg.table_metadata import TableMetadata
@@ -384,11 +384,12 @@ class ArrowRows:
         values = parse(spec.partitionType(), partition) if partition else None
         place = (name,) if values is None else (spec, values, name)
         location = str(self.table.locationProvider().newDataLocation(*place))
-        write_file(self.io.newOutputFile(location), data.getvalue())
-        file = self.io.newInputFile(location, data.tell())
+        written = data.getvalue()
+        write_file(self.io, location, written)
         config = self.classes.static("org.apache.iceberg.MetricsConfig", "forTable")(self.table)
-        metrics = self.classes.static("org.apache.iceberg.parquet.ParquetUtil", "fileMetrics")(file, config)
+        metrics = parquet_metrics(written, config, self.classes)
         builder = self.classes.static("org.apache.iceberg.DataFiles", "builder")(spec)
-        builder = builder.withInputFile(file).withMetrics(metrics).withSortOrder(self.table.sortOrder())
+        builder = builder.withPath(location).withFormat("parquet").withFileSizeInBytes(len(written))
+        builder = builder.withMetrics(metrics).withSortOrder(self.table.sortOrder())
         builder = builder if values is None else builder.withPartition(values)
         return location, builder.build()

@@ -17,7 +17,7 @@ from cdc_lib.apply.data_files import FIELD_ID
 from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.deletion_vector import parse_vector, puffin_of
 from cdc_lib.apply.key_rows import Rows
-from spark_jobs.iceberg.file_streams import opened, read_range, write_file
+from spark_jobs.iceberg.file_streams import opened, parquet_metrics, read_range, write_file
 from spark_jobs.iceberg.row_delta import WHOLE, Key, Replacement, each
 from spark_jobs.runtime.java_classes import JavaClasses
 
@@ -131,7 +131,7 @@ class DeletedRows:
     def _write_vectors(self, rows: Sequence[tuple[OldFile, Rows]], done: Replacement) -> None:
         data, blobs = puffin_of({file.location: positions for file, positions in rows}, "lakecdc")
         puffin = str(self.table.locationProvider().newDataLocation(new_name(".puffin")))
-        write_file(self.io.newOutputFile(puffin), data)
+        write_file(self.io, puffin, data)
         for file, _ in rows:
             blob = blobs[file.location]
             builder = self._builder(file, puffin, len(data), "puffin").withRecordCount(blob.rows)
@@ -145,10 +145,9 @@ class DeletedRows:
         spec, name = self.table.specs().get(file.java.specId()), new_name("-deletes.parquet")
         place = (spec, file.java.partition(), name) if spec.isPartitioned() else (name,)
         location = str(self.table.locationProvider().newDataLocation(*place))
-        write_file(self.io.newOutputFile(location), data.getvalue())
-        written = self.io.newInputFile(location, data.tell())
+        write_file(self.io, location, data.getvalue())
         config = self.classes.static("org.apache.iceberg.MetricsConfig", "forPositionDelete")()
-        metrics = self.classes.static("org.apache.iceberg.parquet.ParquetUtil", "fileMetrics")(written, config)
+        metrics = parquet_metrics(data.getvalue(), config, self.classes)
         ids = self.classes.named("java.util.HashSet")()
         for field in _POSITIONS:
             ids.add(int(field.metadata[FIELD_ID]))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from spark_jobs.runtime.java_classes import JavaClasses
+
 _LOCAL = "file:"
 """Files of this machine are read without Java: bytes of Java's streams are copied three times."""
+
+_PARQUET = "org.apache.iceberg.shaded.org.apache.parquet"
 
 _SMALL_FILE = 1 << 20
 """Most bytes of a file that is read as a whole: to ask for its parts takes longer."""
@@ -95,13 +100,39 @@ def read_range(storage: Any, location: str, offset: int, size: int) -> bytes:
         return stream.read()
 
 
-def write_file(file: Any, data: bytes) -> None:
-    """Write a whole file.
+def write_file(storage: Any, location: str, data: bytes) -> None:
+    """Write a whole file, which must not exist.
 
     Args:
-        file: Iceberg's OutputFile.
+        storage: Iceberg's FileIO.
+        location: of the file.
         data: its bytes.
     """
-    stream = file.create()
+    if location.startswith(_LOCAL):
+        path = Path(location.removeprefix(_LOCAL))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:
+            file.write(data)
+        return
+    stream = storage.newOutputFile(location).create()
     stream.write(data)
     stream.close()
+
+
+def parquet_metrics(data: bytes, config: Any, classes: JavaClasses) -> Any:
+    """Return Iceberg's metrics of a Parquet file, from its last bytes: Iceberg would read the file back.
+
+    Args:
+        data: of the file.
+        config: Iceberg's MetricsConfig.
+        classes: cache of Iceberg's classes.
+    """
+    size = int.from_bytes(data[-8:-4], "little")
+    stream = classes.named("java.io.ByteArrayInputStream")(data[-8 - size : -8])
+    # Hadoop's configuration, the default, is parsed from XML each time.
+    plain = classes.named(f"{_PARQUET}.conf.PlainParquetConfiguration")()
+    options = classes.static(f"{_PARQUET}.ParquetReadOptions", "builder")(plain).build()
+    converter = classes.named(f"{_PARQUET}.format.converter.ParquetMetadataConverter")(options)
+    footer = converter.readParquetMetadata(stream)
+    none = classes.static("java.util.stream.Stream", "empty")()
+    return classes.static("org.apache.iceberg.parquet.ParquetUtil", "footerMetrics")(footer, none, config)

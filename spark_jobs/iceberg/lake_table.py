@@ -37,7 +37,6 @@ from cdc_lib.model.lake_table import (
 from cdc_lib.model.lake_upkeep import Tidied
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP
-from cdc_lib.model.pace import counted
 from cdc_lib.model.publication import publication
 from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_mode import IS_CURRENT, RESET

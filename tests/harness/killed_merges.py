@@ -9,15 +9,16 @@ from cdc_lib.errors import MergeError
 from cdc_lib.model.merge_plan import MergePlan
 from spark_jobs.iceberg import lake_table
 from spark_jobs.iceberg.arrow_rows import ArrowRows
+from spark_jobs.iceberg.deleted_rows import DeletedRows
 from tests.harness.lake import Lake
 
-OF_ARROW = ("_written", "_write_vectors")
-"""Methods that write the files of a merge in Arrow."""
+OF_ARROW = {"_written": ArrowRows, "_write_vectors": DeletedRows}
+"""Methods that write the files of a merge in Arrow, and their classes."""
 
 
 def merge_killed_at(monkeypatch: pytest.MonkeyPatch, where: str, lake: Lake, plan: MergePlan) -> None:
     """Merge a plan, and die at ``publish`` or at a method of the lake table: of :data:`OF_ARROW`, or else of Spark's way."""
-    owner: object = lake_table if where == "publish" else ArrowRows if where in OF_ARROW else lake_table.IcebergTable
+    owner: object = lake_table if where == "publish" else OF_ARROW.get(where, lake_table.IcebergTable)
 
     def killed(*_: object, **__: object) -> None:
         raise MergeError("killed")
