@@ -176,7 +176,10 @@ class Net:
         """
         delta = change.newRowDelta()
         if _has_few_manifests(change.table(), parent):
-            delta = delta.scanManifestsWith(in_this_thread(classes))
+            here = in_this_thread(classes)
+            delta = delta.scanManifestsWith(here)
+            if not str(classes.static("org.apache.iceberg.IcebergBuild", "version")()).startswith("1.11."):
+                delta = delta.writeManifestsWith(here, 1)  # before, the same threads wrote them
         for file in self.data.values():
             delta = delta.addRows(file)
         for file in self.removed_data.values():
