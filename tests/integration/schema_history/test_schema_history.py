@@ -251,6 +251,18 @@ def test_a_statement_that_is_not_followed_harms_no_rows_that_are_not_there(captu
     assert [row["id"] for row in capture.rows(manifest, "a")] == [2]
 
 
+@pytest.mark.parametrize("kind", ["VARCHAR(9)", "TEXT", "ENUM('a')"])
+def test_a_database_that_had_no_table_gives_its_character_set(unnamed, database, tmp_path, kind):
+    """Its definition was not read before the statement, which does not say whether it made the database."""
+    capture = Capture(unnamed, database, tmp_path, start="latest")
+    assert not capture.pipeline.plan(by="test")
+    capture.execute(f"CREATE DATABASE IF NOT EXISTS {database}")
+    capture.execute(f"CREATE TABLE a (id INT PRIMARY KEY, d {kind})")
+    capture.execute("INSERT INTO a VALUES (1, 'a')")
+    (manifest,) = drained(capture)
+    assert [(row["id"], row["d"]) for row in capture.rows(manifest, "a")] == [(1, "a")]
+
+
 def test_rows_in_front_of_the_first_reading_are_read_by_a_new_snapshot(unnamed, database, tmp_path):
     """Their columns are gone for good: the statement is named."""
     capture = Capture(unnamed, database, tmp_path)

@@ -50,6 +50,9 @@ class Spelled:
         Args:
             charset: of the column; counts only for types that have one.
             typed: see :data:`TypeOf`.
+
+        Raises:
+            CannotFollow: the type depends on a character set that is not known, or the server makes another one of it.
         """
         name = self.name
         if self.charset is None:
@@ -59,12 +62,12 @@ class Spelled:
             shown += " unsigned" if self.unsigned else ""
             return typed(name, shown, self.length or None, self.scale, self.scale, None, None)
         charset = self.charset or charset
+        octets = self.length * longest(charset)
         if name in ("enum", "set"):
             labels = ",".join("'" + member.translate(_ESCAPES) + "'" for member in self.members)
             return typed(name, f"{name}({labels})", None, None, None, charset, None)
         if self.text:
             return self._long(charset, typed)
-        octets = self.length * longest(charset)
         if octets > _LONGEST_ROW:
             raise CannotFollow(f"a {name} of {octets} bytes becomes another type")
         if charset == "binary":

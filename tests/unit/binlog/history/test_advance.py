@@ -139,10 +139,11 @@ def test_a_column_s_new_name_goes_into_its_keys():
     assert follow(made, "ALTER TABLE t DROP KEY k").schema.primary_key == ("b",)
 
 
-def test_a_character_set_that_is_not_known_is_not_shown_as_an_empty_name():
+@pytest.mark.parametrize("kind", ["VARCHAR(9)", "TEXT", "TEXT(300)", "ENUM('a')", "SET('a') NOT NULL"])
+def test_a_character_set_that_is_not_known_is_not_shown_as_an_empty_name(kind):
     """Of a database whose definition was never read."""
     with pytest.raises(CannotFollow, match="names no character set, and that of the table's database is not known"):
-        advance(("db", "t"), Statement("CREATE TABLE t (id INT, v VARCHAR(9))", "db"), {}.get, RULES)
+        advance(("db", "t"), Statement(f"CREATE TABLE t (id INT, v {kind})", "db"), {}.get, RULES)
 
 
 def test_a_dropped_table_has_no_definition():
