@@ -50,7 +50,7 @@ from spark_jobs.iceberg.branches import wrong_rows
 from spark_jobs.iceberg.deleted_rows import DeletedRows, OldFile, new_name
 from spark_jobs.iceberg.file_streams import opened, parquet_metrics, write_file
 from spark_jobs.iceberg.key_check import COUNTED_KEYS
-from spark_jobs.iceberg.row_delta import WHOLE, Replacement, each, in_this_thread
+from spark_jobs.iceberg.row_delta import WHOLE, Replacement, each, has_few_manifests, in_this_thread
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.iceberg.truncated import prunes
 from spark_jobs.runtime.java_classes import JavaClasses, java_classes
@@ -183,7 +183,7 @@ class ArrowRows:
         if any(one.null_count for one in keys.columns):
             raise NeedsSpark("a row has no key")
         done, asked = Replacement(last.num_rows), _KeysOfChanges.of(keys, changes, order_of(last) if guard else None)
-        if (last.num_rows or rules) and self.metadata.current is not None:
+        if last.num_rows or rules:
             files = [*self._files(keys if not rules else None)]
             of_keys = self._delete(files, asked, rules, done)
             # How many rows had to be found is certain if they are those of all keys, or of all that were not inserted.
@@ -344,8 +344,11 @@ class ArrowRows:
         Raises:
             NeedsSpark: they have very many rows, or their rows are deleted in another way than by deletion vectors.
         """
-        scan, records = self.table.newScan().useSnapshot(self.metadata.current.id), 0  # type: ignore[union-attr]
-        scan = scan.planWith(in_this_thread(self.classes))
+        if self.metadata.current is None:
+            return
+        scan, records = self.table.newScan().useSnapshot(self.metadata.current.id), 0
+        if has_few_manifests(self.metadata.current.summary):
+            scan = scan.planWith(in_this_thread(self.classes))
         planned = (scan if keys is None else scan.filter(self._bounds(keys))).planFiles()
         try:
             for task in each(planned):

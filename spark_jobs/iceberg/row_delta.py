@@ -175,7 +175,7 @@ class Net:
             classes: cache of Iceberg's classes.
         """
         delta = change.newRowDelta()
-        if _has_few_manifests(change.table(), parent):
+        if parent is None or has_few_manifests(change.table().snapshot(parent).summary()):
             here = in_this_thread(classes)
             delta = delta.scanManifestsWith(here)
             if not str(classes.static("org.apache.iceberg.IcebergBuild", "version")()).startswith("1.11."):
@@ -225,11 +225,12 @@ def in_this_thread(classes: JavaClasses) -> Any:
     )()
 
 
-def _has_few_manifests(table: Any, snapshot: int | None) -> bool:
-    """Whether the manifests of a snapshot are read as fast by one thread; not if their number is not known."""
-    if snapshot is None:
-        return True
-    summary = table.snapshot(snapshot).summary()
+def has_few_manifests(summary: Any) -> bool:
+    """Whether one thread reads the manifests of a snapshot as fast as several; not if their number is not known.
+
+    Args:
+        summary: of the snapshot, a mapping of texts, Python's or Java's.
+    """
     counts = [summary.get(f"manifests-{what}") for what in ("created", "kept")]
     return None not in counts and sum(map(int, counts)) < FEW_MANIFESTS
 
