@@ -5,6 +5,7 @@ Columns are added and widened, never dropped. A change that would lose values is
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -22,6 +23,18 @@ _BOOLEANS = (
 )
 _AGAIN = "A new snapshot replaces the rows: cdc snapshot {source} {table}. A table that shares its lake table needs a route of its own."
 _DIGITS = {"int": 10, "bigint": 19}
+_LIMITS = {"int": 1 << 31, "bigint": 1 << 63}
+_NUMBER = re.compile(r"-?0*(\d+?)(?:\.(\d*?)0*)?")
+_DAY = r"\d{4}-\d\d-\d\d"
+_TEXTS = {
+    BOOLEAN: re.compile("[01]"),
+    "float": _NUMBER,
+    "double": _NUMBER,
+    "date": re.compile(_DAY),
+    "timestamp": re.compile(rf"{_DAY} .*"),
+    "timestamp_ntz": re.compile(rf"{_DAY} .*"),
+}
+"""What the text of a value of a type looks like; that of numbers with a fixed number of digits is :data:`_NUMBER`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +159,28 @@ def widens(old: str, new: str) -> bool:
     return before[2] == after[2] and int(before[1]) < int(after[1])
 
 
+def refuse_text(column: LakeColumn, text: str, table: str) -> None:
+    """Refuse a value of an added column that the lake's column of that name cannot hold: another one had the name before.
+
+    Args:
+        column: of the lake.
+        text: the value, as SELECT shows it.
+        table: ``database.table``.
+
+    Raises:
+        IncompatibleSchema: it cannot.
+    """
+    digits, known = _digits(column.type), _TEXTS.get(column.type)
+    if digits is not None:
+        match = _NUMBER.fullmatch(text)
+        holds_it = match is not None and len(match[1]) <= digits[0] - digits[1] and len(match[2] or "") <= digits[1]
+        holds_it = holds_it and abs(float(text)) < _LIMITS.get(column.type, math.inf)
+    else:
+        holds_it = known is None or known.fullmatch(text) is not None
+    if not holds_it:
+        raise _without_loss(column.name, column.type, "of another type", table)
+
+
 def _digits(name: str) -> tuple[int, int] | None:
     """Return precision and scale of an exact number."""
     if name in _DIGITS:
@@ -198,10 +233,14 @@ def can_be_rekeyed(table: LakeTable, key: tuple[str, ...]) -> bool:
 
 
 def _incompatible(schema: TableSchema, column: str, old: str, new: str) -> IncompatibleSchema:
+    return _without_loss(column, old, new, schema.name)
+
+
+def _without_loss(column: str, old: str, new: str, table: str) -> IncompatibleSchema:
     return IncompatibleSchema(
         f"column {column} is {old} in the lake and {new} at the source: that cannot be changed without loss",
         hint=(_BOOLEANS if BOOLEAN in (old, new) else "") + _AGAIN,
-        table=schema.name,
+        table=table,
         column=column,
         lake_type=old,
         source_type=new,

@@ -17,7 +17,7 @@ from cdc_lib.apply.decide import files_of, is_few, is_plain
 from cdc_lib.apply.rows import LakeShape, changes_of
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, CorruptBatch, IncompatibleSchema, LakeRefused, MergeConflict, MergeError
-from cdc_lib.lake.evolution import lake_columns, misfit
+from cdc_lib.lake.evolution import lake_columns, misfit, refuse_text
 from cdc_lib.lake.layout import fitted, layout_of
 from cdc_lib.lake.modes import mode_of
 from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
@@ -70,7 +70,7 @@ from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.schema_policy import SchemaPolicy
 from cdc_lib.model.schema_question import SchemaAnswer
-from cdc_lib.model.table_commit import Changes, Superseded, TableCommit
+from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
@@ -593,8 +593,7 @@ class TableMerge:
                 one
                 for part, _ in group
                 if part.work.added_defaults and not is_indistinct(self.config.source, lake, part, state)
-                for one in part.filled(self.config.source)
-                if one.value is not None or column_of(one, columns_before) is not None
+                for one in self._fills(part, columns_before, columns)
             ]
             mode = group[0][0].work.mode
             unfinished = unfinished_epochs(self._epoch_changes()) if mode == "scd2" else ()
@@ -619,6 +618,24 @@ class TableMerge:
         if len(due) == 1:
             return {due[0][0].routed.table: applied}
         return {part.routed.table: part.rows for part, _ in due}
+
+    def _fills(
+        self, part: Contribution, before: Sequence[LakeColumn], columns: Sequence[LakeColumn]
+    ) -> Iterator[Filled]:
+        """Yield the values of added columns.
+
+        Raises:
+            TableRedefined: the lake has a column of the name, which cannot hold the value.
+        """
+        for one in part.filled(self.config.source):
+            there, column = column_of(one, before), column_of(one, columns)
+            if one.value is not None and there is not None and column is not None:
+                try:
+                    refuse_text(column, one.value, part.routed.table)
+                except IncompatibleSchema as why:
+                    raise redefined_error(why, part.routed.table) from why
+            if one.value is not None or there is not None:
+                yield one
 
     def _replaced(
         self,

@@ -104,6 +104,26 @@ def test_a_table_that_an_alter_redefines_is_read_again(source):
     }
 
 
+def test_a_default_that_the_lakes_column_cannot_hold_reads_the_table_again(source):
+    """Another column had its name. No row comes after the statement, and a table may have none at all."""
+    columns = {
+        "word": "VARCHAR(9) DEFAULT 'it''s'",
+        "long": "DECIMAL(20, 2) DEFAULT 123456789012345.5",
+        "day": "DATE DEFAULT '2024-01-02'",
+    }
+    tables = {f"{name}_{rows}": column for name, column in columns.items() for rows in ("none", "some")}
+    source.run(*(f"CREATE TABLE {table} (id INT PRIMARY KEY, c INT)" for table in tables))
+    source.run(*(f"INSERT INTO {table} VALUES (1, 1)" for table in tables if table.endswith("some")))
+    source.round()
+    source.round()
+    source.run(*(f"ALTER TABLE {table} DROP COLUMN c, ADD COLUMN c {column}" for table, column in tables.items()))
+    source.round()
+    assert any("read again: column c is int in the lake" in line for line in source.lake.said)
+    source.round()
+    source.assert_equal(*tables)
+    assert not source.capture.pipeline.status().drain.quarantined_tables
+
+
 def test_a_list_that_was_left_as_it_is_at_a_drop_is_empty_after_the_next_create(source):
     """The rows before the DROP had another type, so the merge of the DROP changed nothing."""
     source.run("CREATE TABLE t (i INT, j INT)", "INSERT INTO t VALUES (1, 1), (1, 2)")
