@@ -34,7 +34,7 @@ _TEXTS = {
     "timestamp": re.compile(rf"{_DAY} .*"),
     "timestamp_ntz": re.compile(rf"{_DAY} .*"),
 }
-"""What the text of a value of a type looks like; that of numbers with a fixed number of digits is :data:`_NUMBER`."""
+"""What the text of a value of a type looks like, of those types whose values statements show; that of numbers with a fixed number of digits is :data:`_NUMBER`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def refuse_text(column: LakeColumn, text: str, table: str) -> None:
         holds_it = match is not None and len(match[1]) <= digits[0] - digits[1] and len(match[2] or "") <= digits[1]
         holds_it = holds_it and abs(float(text)) < _LIMITS.get(column.type, math.inf)
     else:
-        holds_it = known is None or known.fullmatch(text) is not None
+        holds_it = column.type == "string" or (known is not None and known.fullmatch(text) is not None)
     if not holds_it:
         raise _without_loss(column.name, column.type, "of another type", table)
 

@@ -22,7 +22,7 @@ def test_a_value_of_the_columns_type_is_held(kind, text):
 @pytest.mark.parametrize(
     ("kind", "text"),
     [("int", "it's"), ("int", ""), ("int", "1.5"), ("int", "12345678901"), ("int", "3000000000"), ("bigint", "-9999999999999999999"), ("decimal(5,2)", "1234"), ("decimal(5,2)", "1.234"), ("double", "a"),
-     ("boolean", "2"), ("date", "2024-01-02 03:04:05"), ("timestamp", "2024-01-02"), ("timestamp_ntz", "1")],
+     ("boolean", "2"), ("date", "2024-01-02 03:04:05"), ("timestamp", "2024-01-02"), ("timestamp_ntz", "1"), ("binary", "0")],
 )  # fmt: skip
 def test_another_value_is_refused(kind, text):
     with pytest.raises(IncompatibleSchema, match=r"column c is .* in the lake and of another type"):
