@@ -363,9 +363,11 @@ class ArrowRows:
     def _bounds(self, keys: pa.Table) -> Any:
         """Return the condition that a file of the keys fulfils: Iceberg compares the bounds of the first column."""
         expressions, first = partial(self.classes.static, "org.apache.iceberg.expressions.Expressions"), keys.column(0)
-        name, (least, most) = self.lake.primary_key[0], pc.min_max(first).as_py().values()
+        name, is_number = self.lake.primary_key[0], pa.types.is_integer(first.type)
+        # Python has no dates of the year 0.
+        least, most = pc.min_max(first).as_py().values() if is_number else (None, None)
         # A point in a name would be read as a path.
-        if "." in name or not pa.types.is_integer(first.type) or not prunes(self.lake, name, str(least)):
+        if "." in name or not is_number or not prunes(self.lake, name, str(least)):
             return expressions("alwaysTrue")()
         within = (("greaterThanOrEqual", least), ("lessThanOrEqual", most))
         return expressions("and")(*(expressions(compares)(name, value) for compares, value in within))

@@ -49,6 +49,20 @@ def test_rows_with_invalid_dates_in_their_keys_are_as_select_shows_them_after_ea
     assert [(one.clean, one.skipped) for one in source.report().tables] == [(True, "")] * 2
 
 
+def test_a_key_may_be_a_date_of_the_year_0(source):
+    """Which Iceberg's dates hold, and Python's do not; by the snapshot, then by few changes."""
+    lax(
+        source,
+        "CREATE TABLE two (d DATE PRIMARY KEY, v INT)",
+        "INSERT INTO two VALUES ('0000-01-01', 1), ('0000-12-31', 2), ('2024-01-02', 3)",
+    )
+    source.round()
+    lax(source, "UPDATE two SET v = v + 10", "DELETE FROM two WHERE v = 12", "INSERT INTO two VALUES ('0000-02-03', 4)")
+    source.round()
+    assert held(source, "two") == shown(source, "two")
+    assert [(one.clean, one.skipped) for one in source.report().tables] == [(True, "")]
+
+
 def test_a_lake_table_with_dates_in_its_key_becomes_one_with_texts_at_the_first_invalid_date(source):
     """Without a person: a new snapshot replaces the lake table, and the other table is never late."""
     lax(
