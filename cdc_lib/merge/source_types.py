@@ -60,6 +60,19 @@ def refuse_retyped(work: TableWork, before: Marker, state: LakeTable | None, ren
             )
 
 
+def is_retyped_only(work: TableWork) -> bool:
+    """Whether a merge has nothing of a table but statements that may change types: without other values it needs no commit."""
+    batches = [each.batch for each in work.inputs]
+    statements = [one for batch in batches for one in batch.manifest.statements if one.table == work.table]
+    has_rows = any(
+        batch.commits
+        or batch.manifest.chunk is not None
+        or any(file.table == work.table for file in batch.manifest.files)
+        for batch in batches
+    )
+    return not has_rows and all(one.kind == "retype" for one in statements)
+
+
 def types_after(parts: Iterable[Contribution], state: LakeTable | None) -> str:
     """Return the source's types of the newest rows after a merge, as :attr:`LakeTable.source_types` holds them.
 

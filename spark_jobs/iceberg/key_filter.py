@@ -50,9 +50,9 @@ class KeyRange:
         return "".join(f" AND {relation}.{quoted(column)} {holds}" for column, holds in self.conditions)
 
 
-def same_key(key: Sequence[str]) -> str:
-    """Return the condition that rows of ``s`` and ``t`` have one key."""
-    return " AND ".join(f"s.{quoted(name)} = t.{quoted(name)}" for name in key)
+def same_key(key: Sequence[str], relation: str = "t") -> str:
+    """Return the condition that rows of ``s`` and of a relation have one key."""
+    return " AND ".join(f"s.{quoted(name)} = {relation}.{quoted(name)}" for name in key)
 
 
 def key_range(session: SparkSession, view: str, table: LakeTable) -> KeyRange:

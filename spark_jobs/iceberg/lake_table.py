@@ -89,6 +89,9 @@ PLAIN_CACHE = {"spark.sql.inMemoryColumnarStorage.compressed": "false"}
 PLAIN_CACHE_ROWS = 500_000
 """Most changes that are cached uncompressed: to compress them costs more than to read the batch, and they are read only a few times."""
 
+LAKE_ALIAS = "cdc_lake"
+"""Name of the lake table in a statement with a subquery."""
+
 SUMMARY_OPTION = "snapshot-property."
 """Prefix of options and settings of a write that add properties to the summary of its commit."""
 
@@ -340,13 +343,15 @@ class IcebergTable(DefinedTable):
         """
         # A key has one row, unless the table was rekeyed.
         fewer = FEWER_ROWS if self._rekeyed else Rows(-keys.rows, 0)
-        lake = f"{full_name(self._name, branch.name)} AS t"
+        lake = full_name(self._name, branch.name)
         if newest and not table.copies_on_write:
             # The order columns of all rows would cost more to read than their keys and the join do.
-            there = f"EXISTS (SELECT 1 FROM {keys.relation} AS s WHERE {same_key(table.primary_key)})"
-            return _removed(self._execute(branch, f"DELETE FROM {lake} WHERE {there}{keys.within('t')}", fewer))
+            # In the subquery, a key column that is named as the table's alias would be meant instead of it.
+            there = f"EXISTS (SELECT 1 FROM {keys.relation} AS s WHERE {same_key(table.primary_key, LAKE_ALIAS)})"
+            delete = f"DELETE FROM {lake} AS {LAKE_ALIAS} WHERE {there}{keys.within(LAKE_ALIAS)}"
+            return _removed(self._execute(branch, delete, fewer))
         merge = (
-            f"MERGE INTO {lake} USING {keys.relation} AS s"
+            f"MERGE INTO {lake} AS t USING {keys.relation} AS s"
             f" ON {same_key(table.primary_key)}{keys.within('t')}"
             f" WHEN MATCHED AND {struct(ORDER, 's')} >= {struct(ORDER, 't')} THEN DELETE"
         )

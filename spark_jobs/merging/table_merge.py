@@ -53,7 +53,7 @@ from cdc_lib.merge.renames import (
 )
 from cdc_lib.merge.replayed_defaults import limit_replays
 from cdc_lib.merge.scd2.epochs import unfinished_epochs
-from cdc_lib.merge.source_types import refuse_retyped
+from cdc_lib.merge.source_types import is_retyped_only, refuse_retyped
 from cdc_lib.merge.stopped_columns import refuse_columns, refuse_narrower, refuse_wider
 from cdc_lib.merge.stopped_statements import refuse_statements
 from cdc_lib.merge.table_batches import TableBatches
@@ -502,6 +502,8 @@ class TableMerge:
         work = found_again(self.store, work, policy)
         if work.retyped and not foreign:
             refuse_retyped(work, known, state, self._renames(table, state))
+            if is_retyped_only(work):
+                return TableWork(table, mode, (), known)  # such as of a column that got a comment
         emptied = emptied_at(work, known, has_rows=self._has_rows(work))
         by = replace(work.marker, source_uuid=self.plan.source_uuid, merge_id=self.plan.merge_id, emptied=emptied)
         work = replace(work, marker=by)

@@ -171,6 +171,21 @@ def test_a_shuffle_has_as_many_partitions_as_the_changes_need_unless_the_source_
     assert len(lake.rows(schema.name, "id")) == 1000
 
 
+@pytest.mark.usefixtures("by_spark")
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete", "scd2"])
+def test_columns_of_a_key_may_be_named_as_relations_of_statements(lake, mode):
+    """Few and many changes."""
+    lake.config = lake.config.model_copy(update={"modes": (ModeRule(tables="*.*", mode=mode),)})
+    names = table(f"{lake.database}.names", {"t": BIGINT, "s": BIGINT, "v": TEXT}, key=("t", "s"))
+    for number, (op, keys) in enumerate((("c", 400), ("u", 300), ("d", 5))):
+        rows = [Row(op, 1000 * number + 10 + n, {"t": n, "s": -n, "v": op}) for n in range(keys)]
+        window = lake.batches.window(1000 * number + 4, 1000 * number + 1004, {names: rows})
+        lake.merge(lake.batches.plan(1000 * number + 1004, window))
+    live = {"mirror": "true", "soft_delete": "NOT _is_deleted", "scd2": "_is_current"}[mode]
+    found = lake.spark.sql(f"SELECT v, count(*) FROM {lake.name(names.name)} WHERE {live} GROUP BY v").collect()
+    assert {tuple(row) for row in found} == {("u", 295), ("c", 100)}
+
+
 def test_names_of_any_kind_work(lake):
     """Upper case, blanks, quotes, dots, words of SQL, letters of other alphabets."""
     columns = {"Id": BIGINT, "order by": TEXT, "a.b": INT, "back`tick": INT, "select": INT, "Größe": INT, "it's": INT}
