@@ -46,6 +46,9 @@ Order = tuple[Numbers, ...]
 
 _OTHER_TYPE = "a column has another type than in the lake table"
 
+_FIRST = -1
+"""Less than each part of an order key."""
+
 Named = Mapping[str, str]
 """Columns of a file by the lower-case names that they have in the lake table."""
 
@@ -182,8 +185,8 @@ def _as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
 
 
 def order_of(rows: pa.Table) -> Order:
-    """Return the order key of each row."""
-    return tuple(rows.column(name).to_numpy().astype(np.int64) for name in ORDER)
+    """Return the order key of each row; one without, which another writer made, comes before all others."""
+    return tuple(pc.fill_null(rows.column(name), _FIRST).to_numpy().astype(np.int64) for name in ORDER)
 
 
 def is_before(order: Order, point: Point) -> NDArray[np.bool_]:

@@ -53,8 +53,9 @@ def test_batches_of_a_container_are_merged(server, tmp_path, monkeypatch, login)
         for name, value in identity.environment.items():
             monkeypatch.setenv(name, value)
         conf = {"spark.hadoop.fs.azure.account.oauth2.msi.endpoint": identity.url}
-        by_spark = [{"tables": ORDERS.name, "where": "id > 0"}]
-        config = lake_config(tmp_path, store=store, merge={"conf": conf}, filters=by_spark)
+        bloom = {"write.parquet.bloom-filter-enabled.column.id": "true"}  # which tasks of Spark write
+        layouts = [{"tables": ORDERS.name, "properties": bloom}]
+        config = lake_config(tmp_path, store=store, merge={"conf": conf}, layouts=layouts)
         writer = BatchWriter(open_store(config.store))
         rows = [Row("c", 10 + i, {"id": i, "state": "new"}) for i in (1, 2, 3)]
         rows += [Row("d", 21, {"id": 1, "state": "new"}), Row("u", 22, {"id": 2, "state": "paid"})]

@@ -40,8 +40,9 @@ def test_batches_of_a_bucket_are_merged_with_the_key_of_a_service_account(
         "endpoint_url": gcs_server.endpoint,
         "service_account_env": "LAKE_ACCOUNT",
     }
-    by_spark = [{"tables": ORDERS.name, "where": "id > 0"}]
-    config = lake_config(tmp_path, store=store, filters=by_spark)
+    bloom = {"write.parquet.bloom-filter-enabled.column.id": "true"}  # which tasks of Spark write
+    layouts = [{"tables": ORDERS.name, "properties": bloom}]
+    config = lake_config(tmp_path, store=store, layouts=layouts)
     with TokenServer() as tokens:
         monkeypatch.setenv("LAKE_ACCOUNT", account_key(tokens.url))
         writer = BatchWriter(open_store(config.store))

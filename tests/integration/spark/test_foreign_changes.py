@@ -301,7 +301,8 @@ def test_foreign_rows_are_noticed_and_reported_until_a_comparison_is_clean(begun
 
 
 def test_a_new_snapshot_replaces_foreign_rows(begun):
-    """They have no order key; the snapshot brings the table whole all the same."""
+    """They have no order key, or are there twice; the snapshot brings the table whole all the same."""
+    begun.sql("INSERT INTO {t} SELECT * FROM {t} WHERE id >= 50")
     begun.sql("INSERT INTO {t} (id, v, n) VALUES (9001, 'foreign', 1)")
     begun.sql("DELETE FROM {t} WHERE id < 50")
     begun.take_again()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -73,12 +72,11 @@ class PartlyAppended:
 class LostInArrow:
     """Only the rows of one key are found."""
 
-    owner, name = ArrowRows, "_delete"
+    owner, name = ArrowRows, "_replaced"
 
     @staticmethod
-    def broken(real, files, keys, order, done):
-        real(files, keys.slice(0, 1), order, done)
-        return np.zeros(keys.num_rows, np.bool_)
+    def broken(real, stream, positions, numbers, *more):
+        return real(stream, positions[numbers == 0], numbers[numbers == 0], *more)
 
 
 class WrittenTwiceInArrow:
@@ -87,8 +85,8 @@ class WrittenTwiceInArrow:
     owner, name = ArrowRows, "_written"
 
     @staticmethod
-    def broken(real, rows):
-        return real(pa.concat_tables([rows, rows]))
+    def broken(real, rows, *more):
+        return real(pa.concat_tables([rows, rows]), *more)
 
 
 class PartlyWrittenInArrow:
@@ -97,8 +95,8 @@ class PartlyWrittenInArrow:
     owner, name = ArrowRows, "_written"
 
     @staticmethod
-    def broken(real, rows):
-        return real(rows.slice(1))
+    def broken(real, rows, *more):
+        return real(rows.slice(1), *more)
 
 
 FAULTS = [LostDeletes, AppendedTwice, PartlyAppended]
