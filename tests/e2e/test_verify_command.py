@@ -20,8 +20,10 @@ ROOT = Path(__file__).parents[2]
 
 
 OURS = re.compile(
-    r"""\[[1-5]/5\]\ (plan|drain|ack\ drain|merge|ack\ lake) | [┏┃┡│└].* | snapshot-\S+:\ 3\ rows,.* | | drain\ cursor\ at\ .*
-    | merged:\ 0\ tables\ of\ .* | 1\ batches\ up\ to\ .* | \S+\.a:\ 3\ changes\ into\ lake\..* | shop:\ cut\ .*,\ 3\ changes | lake\ cursor\ at\ .*""",
+    r"""\[1/6\]\ plan:\ 1\ snapshot | \[2/6\]\ drain | \[3/6\]\ ack\ drain:\ drain\ cursor\ at\ .*:\ 1\ chunk
+    | \[4/6\]\ plan\ merge:\ 1\ batch\ up\ to\ .* | \[5/6\]\ merge | \[6/6\]\ ack\ lake:\ lake\ cursor\ .*:\ 1\ chunk
+    | [┏┃┡│└].* | snapshot-\S+:\ 3\ rows,.* | merged:\ 0\ tables\ of\ .* | \S+\.a:\ 3\ changes\ into\ lake\..*
+    | shop:\ cut\ .*,\ 3\ changes""",
     re.VERBOSE,
 )
 """Lines of the first run of a source."""
