@@ -173,12 +173,12 @@ def _line(done: Maintained, seconds: float) -> str:
     if done.missing:
         return f"{done.table}: skipped, because it does not exist; the next merge reports what to do"
     rewritten = f"{done.rewritten:,} of {counted(done.files, 'file')} became {done.added:,} ({done.bytes / 1e6:.1f} MB)"
-    gone = listed((done.deletes, "delete file"), (done.snapshots, "snapshot"), (done.orphans, "lost file"))
+    removed = listed((done.deletes, "delete file"), (done.snapshots, "snapshot"), (done.orphans, "lost file"))
     columns = counted(done.statistics, "column")
     figures = f", values of {columns} counted ({done.statistics_bytes / 1e3:.1f} kB)" if done.statistics else ""
     skipped = f"; no lost files were looked for, because {done.in_the_way}" if done.in_the_way else ""
     laid_out = ", layout of the source file applied" if done.laid_out else ""
-    return f"{done.table}: {rewritten}{laid_out}, removed: {gone or 'nothing'}{figures} in {seconds:.1f} s{skipped}"
+    return f"{done.table}: {rewritten}{laid_out}, removed: {removed or 'nothing'}{figures} in {seconds:.1f} s{skipped}"
 
 
 if __name__ == "__main__":

@@ -338,11 +338,8 @@ class TableMerge:
             IncompatibleSchema: it cannot; or the lake keeps what the source no longer has.
         """
         state, routed = target.load(), lake.routed_tables[0]
-        batches, renames, marker = (
-            self._batches_of(routed),
-            self._renames(routed.table, state),
-            _marker(state, routed.table),
-        )
+        batches, renames = self._batches_of(routed), self._renames(routed.table, state)
+        marker = _marker(state, routed.table)
         configured = with_merged_before(self.config, lake, state).mode
         if why is not None and (
             self.watch is None

@@ -55,7 +55,7 @@ ALWAYS_MORE = {"len(files)", "len(tables)", "len(clean)", "len(wrong)", "rule.ma
 
 
 def _without_a_singular(path: Path) -> Iterator[str]:
-    """Yield the places where a number is followed by a noun in the plural, whatever the number is."""
+    """Yield the places where a number is followed by a noun in the plural, also where the number is one."""
     for node in ast.walk(ast.parse(path.read_text())):
         parts = node.values if isinstance(node, ast.JoinedStr) else []
         for number, text in pairwise(parts):
