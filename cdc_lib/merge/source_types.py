@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import TypeAdapter
 
-from cdc_lib.binlog.ddl.history.retyped import compared, shows_others
+from cdc_lib.binlog.ddl.history.retyped import compared, converts_to_others, shows_others
 from cdc_lib.errors import ValuesNotLogged
 from cdc_lib.merge.chunks import low_of
 from cdc_lib.merge.contribution import Contribution
@@ -98,6 +98,11 @@ def _changed(one: Retyped, former: Mapping[str, SourceType], renames: Sequence[C
     """Return the first column whose values may be others; a column that the rows lack was added since, with a value for each."""
     later = renames_after(at_point(one.at), renames)
     for column in one.columns:
+        if not column.name:
+            charset = column.type.charset
+            if found := next((name for name, old in former.items() if converts_to_others(old, charset)), ""):
+                return found
+            continue
         old = former.get(_later(column.name, later))
         if old is None or shows_others(old, column.type):
             return column.name

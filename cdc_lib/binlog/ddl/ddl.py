@@ -213,7 +213,9 @@ def _of_alter(read: WordReader, database: str) -> Meaning:
     tables = [read.table(database)]
     words = read.rest()
     keys = [word.key for word in words]
-    lossy = [pair[0] for pair in pairwise(keys) if pair in _LOSSY_ALTERS]
+    lossy = any(pair in _LOSSY_ALTERS for pair in pairwise(keys)) or any(
+        word.text.upper() == "BLACKHOLE" and "ENGINE" in keys[max(0, i - 2) : i] for i, word in enumerate(words)
+    )  # that engine keeps no rows
     columns = ("RENAME", "COLUMN") in pairwise(keys)
     renamed: tuple[tuple[Name, Name], ...] = ()
     for i, key in enumerate(keys):

@@ -138,7 +138,9 @@ class TableChanges:
             TableReplaced: the lake has one of them masked, so that it does not know its type.
         """
         found = self._undecided(statement, table) if self.naming.kept(*table) == "rows" else ()
-        stored = {column.name: self.naming.stored(*table, column.name) for column in found}
+        if any(not column.name for column in found) and self.naming.shaped(*table):
+            raise _changed_values("?", table, statement, context)
+        stored = {column.name: self.naming.stored(*table, column.name) if column.name else "" for column in found}
         for column, how in stored.items():
             if how not in (None, "", BOOLEAN):
                 raise _changed_values(column, table, statement, context)

@@ -35,3 +35,5 @@ def test_a_statement_without_strict_mode_cuts_values_also_where_no_row_came_befo
         assert altered(capture, "", "ALTER TABLE t MODIFY v VARCHAR(40)") == (metadata == "FULL")
         assert altered(capture, "", "ALTER TABLE t CONVERT TO CHARACTER SET latin1")
         assert not altered(capture, "STRICT_ALL_TABLES", "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4")
+        assert not altered(capture, "STRICT_ALL_TABLES", "ALTER TABLE t MODIFY v TEXT")
+        assert altered(capture, "", "ALTER TABLE t MODIFY v TINYTEXT")

@@ -89,6 +89,11 @@ SHARED = [
     "ALTER TABLE a MODIFY h VARCHAR(10)",
     "ALTER TABLE a ADD t1 TINYTEXT, ADD t2 TEXT, ADD t3 MEDIUMTEXT, ADD bl BLOB, ADD j JSON",
     "ALTER TABLE a CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+    (
+        "ALTER TABLE a ADD cv VARCHAR(9) CHARACTER SET eucjpms DEFAULT 'a', CONVERT TO CHARACTER SET latin1, ADD cn NATIONAL CHAR(3), "
+        "ADD ct TEXT(300) CHARSET ucs2, ADD cb VARBINARY(9), ADD ce ENUM('ü') CHARACTER SET utf8mb4, MODIFY b VARCHAR(29) CHARSET ucs2"
+    ),
+    "ALTER TABLE a DROP ce, CONVERT TO CHARSET utf8mb3",
     "ALTER TABLE a CONVERT TO CHARSET latin1",
     "ALTER TABLE a ADD v INT GENERATED ALWAYS AS (id + 1) VIRTUAL, ADD w INT AS (id * (2 + 1)) STORED",
     (
@@ -106,6 +111,7 @@ SHARED = [
     "/* app */ ALTER /*!50000 TABLE */ a -- comment, with a comma\n DROP x1 # and, another",
     "ALTER TABLE a ORDER BY id",
     "ALTER TABLE a ADD s SERIAL",
+    "ALTER TABLE a CONVERT TO CHARSET binary, ADD last TEXT CHARSET latin1",
 ]  # fmt: skip
 
 
@@ -152,6 +158,18 @@ def test_members_that_a_server_spoils_are_not_followed(follower):
     follower.run("CREATE TABLE a (id INT PRIMARY KEY, e ENUM('ü') CHARACTER SET utf8mb4) DEFAULT CHARSET latin1")
     with pytest.raises(CannotFollow, match="members"):
         follower.run("ALTER TABLE a CONVERT TO CHARACTER SET latin1")
+
+
+def test_texts_that_mysql_declares_and_converts_at_once_are_not_followed(follower):
+    """It makes MEDIUMTEXT of this one."""
+    follower.run("CREATE TABLE a (id INT PRIMARY KEY, v TEXT) DEFAULT CHARSET latin1")
+    statement = "ALTER TABLE a MODIFY v TEXT, CONVERT TO CHARACTER SET utf8mb4"
+    if follower.rules.mariadb:
+        assert_follows(follower, statement)
+        return
+    with pytest.raises(CannotFollow, match="another length"):
+        follower.run(statement)
+    assert follower.read().schema.columns[1].type.text == "mediumtext"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -27,6 +27,7 @@ CASES = {
     "timed": ("TIME(3)", "'1:2:3.5'", "VARCHAR(20)"),
     "yeared": ("YEAR", "2024", "INT"),
     "enumed": ("ENUM('b','a')", "'a'", "TEXT"),
+    "digits": ("FLOAT", "1.23456", "DOUBLE(10,2)"),
 }
 ONE_SERVER = {
     "mysql": {"parsed": ("TEXT", """'{"b": 1,  "a": 2}'""", "JSON")},
@@ -35,6 +36,8 @@ ONE_SERVER = {
 
 
 def text(value):
+    if isinstance(value, bytes):
+        return value.decode()
     return format(Decimal(str(value)).normalize(), "f") if isinstance(value, float) else str(value)
 
 
@@ -82,6 +85,19 @@ SEQUENCES = {
 }
 """Type and value of a column, and what happens to the table in each of the next runs."""
 
+CONVERSIONS = {
+    "bytes": ("CHAR(4)", "'ü'", ["CONVERT TO CHARACTER SET binary"]),
+    "bytes_at_once": ("TEXT", "'ü'", ["VALUES (2, 'ü')", "CONVERT TO CHARACTER SET binary"]),
+}
+CONVERSIONS_OF_LABELS = {
+    "labels": ("ENUM('a','ü') CHARACTER SET utf8mb4", "'ü'", ["CONVERT TO CHARACTER SET latin1"]),
+    "labels_at_once": (
+        "SET('a','ü') CHARACTER SET utf8mb4", "'ü'", ["VALUES (2, 'ü')", "CONVERT TO CHARACTER SET latin1"],
+    ),
+    "wide_labels": ("ENUM('ab','cd')", "'cd'", ["CONVERT TO CHARACTER SET utf16"]),
+}  # fmt: skip
+"""MySQL keeps the bytes of labels; MariaDB refuses to."""
+
 
 def statement(table, what):
     return f"INSERT INTO {table} {what}" if what.startswith("VALUES") else f"ALTER TABLE {table} {what}"
@@ -99,7 +115,7 @@ def test_the_former_type_is_that_of_rows_of_earlier_runs(any_server, database, t
     once |= {
         table: (old, value, [f"MODIFY v {new}"]) for table, (old, value, new) in ONE_SERVER[any_server.flavor].items()
     }
-    cases = once | SEQUENCES
+    cases = once | SEQUENCES | CONVERSIONS | (CONVERSIONS_OF_LABELS if any_server.flavor == "mysql" else {})
     with row_metadata(any_server, metadata):
         source = Followed(any_server, database, tmp_path, lake, on_error="quarantine", start=start)
         if start == "latest":
@@ -127,12 +143,25 @@ def test_the_former_type_is_that_of_rows_of_earlier_runs(any_server, database, t
         assert not source.capture.pipeline.status().drain.quarantined_tables
 
 
+def test_blanks_that_an_sql_mode_keeps_are_in_the_lake(any_server, database, tmp_path, lake):
+    """With PAD_CHAR_TO_FULL_LENGTH an ALTER that makes VARCHAR of CHAR fills its values."""
+    source = Followed(any_server, database, tmp_path, lake, on_error="quarantine")
+    source.run("CREATE TABLE t (id INT PRIMARY KEY, v CHAR(5))", "INSERT INTO t VALUES (1, 'ab')")
+    source.round()
+    source.run("SET sql_mode = 'STRICT_TRANS_TABLES,PAD_CHAR_TO_FULL_LENGTH'", "ALTER TABLE t MODIFY v VARCHAR(5)")
+    source.round()
+    source.round()
+    source.assert_equal("t")
+    assert source.lake_rows("t") == [(1, "ab   ")]
+
+
 def test_types_that_show_the_same_values_request_no_snapshot(any_server, database, tmp_path, lake):
     """The lake has the former types since the first rows, and so does one that a new snapshot brought."""
     cases = {
         "longer": ("VARCHAR(9)", "'a'", "VARCHAR(20)", "TEXT"),
         "wider": ("INT", "1", "BIGINT", "BIGINT NOT NULL"),
         "labels": ("ENUM('a','b')", "'a'", "ENUM('a','b','c')", "VARCHAR(9)"),
+        "converted": ("VARCHAR(9) CHARACTER SET latin1", "'ü'", "VARCHAR(9), CONVERT TO CHARSET utf8mb4", "TEXT"),
         "padded": ("CHAR(9)", "'a'", "CHAR(20)", "VARCHAR(20)"),
         "scaled": ("DATETIME(3)", "'2024-01-02 03:04:05'", "DATETIME(6)", "DATETIME(6) NOT NULL"),
     }

@@ -125,6 +125,20 @@ def test_a_column_that_the_rows_lack_was_added_since(writer):
     assert refused(writer, [retype(60, TEXT, "w")], state=lake(noted(writer))) == "w"
 
 
+@pytest.mark.parametrize(
+    ("kind", "charset", "column"),
+    [
+        (TEXT, "binary", "v"), (TEXT, "latin1", ""), (LABELS, "latin1", ""), (LABELS, "ucs2", "v"),
+        (SourceType("enum", charset="utf8mb4", members=("ü",)), "latin1", "v"),
+        (SourceType("enum", charset="utf8mb3", members=("ü",)), "utf8mb4", ""),
+    ],
+)  # fmt: skip
+def test_a_conversion_of_all_texts_is_decided_by_the_types_of_the_rows(writer, kind, charset, column):
+    state = lake(noted(writer, of_types(v=kind)))
+    converted = retype(60, SourceType("string", charset=charset), column="")
+    assert refused(writer, [converted], state=state) == column
+
+
 def test_names_are_followed(writer):
     """Of renames before the statement, and of its own."""
     state = lake(noted(writer))

@@ -37,7 +37,20 @@ def added_defaults(statement: Statement, *, mariadb: bool) -> tuple[AddedDefault
         CannotFollow: a column gets values that the statement does not show.
     """
     found = (_fill(WordReader(part), statement, mariadb=mariadb) for part in _added(WordReader(words(statement))))
-    return tuple(fill for fill in found if fill is not None)
+    fills = tuple(fill for fill in found if fill is not None)
+    altered = set(_altered(WordReader(words(statement)))) if fills else set()
+    if any(fill.column.lower() in altered for fill in fills):
+        raise CannotFollow("a column is added and gets another default at once")
+    return fills
+
+
+def _altered(read: WordReader) -> Iterator[str]:
+    """Yield the columns whose default a statement sets or drops, in lower case."""
+    for clause in clauses(read):
+        if clause.accept("ALTER") and clause.key() not in ("INDEX", "KEY", "CHECK", "CONSTRAINT"):
+            clause.accept("COLUMN")
+            clause.accept("IF", "EXISTS")
+            yield clause.column().lower()
 
 
 def _added(read: WordReader) -> Iterator[Sequence[Word]]:

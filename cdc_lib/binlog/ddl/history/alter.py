@@ -8,15 +8,16 @@ of the statement, wherever it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from cdc_lib.binlog.ddl.history.charsets import accept_charset, longest
+from cdc_lib.binlog.ddl.history.charsets import accept_charset, keeps_labels, longest
 from cdc_lib.binlog.ddl.history.column import NewColumn, Rules, new_column
 from cdc_lib.binlog.ddl.history.draft import Draft
 from cdc_lib.binlog.ddl.history.keys import accept_key, is_key, is_secondary_key_or_check
 from cdc_lib.binlog.ddl.history.types import Spelled
 from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, parted, words
 from cdc_lib.binlog.ddl.statement import Statement
-from cdc_lib.model.column_types import LONG_TEXTS
+from cdc_lib.model.column_types import LONG_BYTES, LONG_TEXTS
 from cdc_lib.model.lexer import Word
 from cdc_lib.model.schema import Column
 from cdc_lib.model.schema_version import PRIMARY, Key
@@ -104,6 +105,7 @@ class Alter:
             if not charset:
                 raise CannotFollow("the character set to convert to is not named")
             self._converted = self._draft.charset = charset
+            self._rules = replace(self._rules, converted=charset)
             return
         if clause.key() in ("ADD", "MODIFY", "CHANGE", "ALTER", "DROP", "RENAME"):
             return
@@ -213,16 +215,19 @@ class Alter:
             draft.drop_key(name)
         for old, name in self._key_names:
             draft.keys = [Key(name, k.columns, k.whole) if k.name.lower() == old.lower() else k for k in draft.keys]
-        if self._converted:
-            draft.columns = [self._convert(column) for column in draft.columns]
         for name in self._drops:
             draft.drop(name)
+        if self._converted:
+            changed = {old.lower() for old, _ in self._changes}
+            draft.columns = [one if one.name.lower() in changed else self._convert(one) for one in draft.columns]
         if self._names:
             draft.rename(self._names)
         # Two passes, because names may be exchanged among the changed columns.
         marks = {old.lower(): f"\0{number}" for number, (old, _) in enumerate(self._changes)}
         draft.rename(marks)
         for old, new in self._changes:
+            if self._converted and not self._rules.mariadb and new.column.type.text in {*LONG_TEXTS, *LONG_BYTES}:
+                raise CannotFollow("MySQL gives a text that it changes and converts at once another length")
             draft.replace(marks[old.lower()], new)
         for new, moved in self._placed:
             draft.move(new) if moved else draft.insert(new)
@@ -239,8 +244,8 @@ class Alter:
             return column
         kind = column.type
         if kind.kind in ("enum", "set"):
-            if not all(member.isascii() for member in kind.members):
-                raise CannotFollow("servers spoil members beyond ASCII when they convert them")
+            if not keeps_labels(kind.members, old, new):
+                raise CannotFollow("servers keep the bytes of members when they convert them")
             spelled = Spelled(kind.kind, charset="", members=kind.members)
         elif kind.text in LONG_TEXTS:
             # It never shrinks: only a character that may take more bytes asks for more room.

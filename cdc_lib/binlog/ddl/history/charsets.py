@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader
 from cdc_lib.model.charset import charset_name, charset_of_collation
 
@@ -18,6 +20,8 @@ LONGEST = {
 
 WHOLE = {"utf8mb4", "utf16", "utf16le", "utf32"}
 """Character sets that have every character."""
+_WITHOUT_ASCII = {"ucs2", "utf16", "utf16le", "utf32", "swe7"}
+"""Character sets in which bytes of ASCII are other characters."""
 _WITHIN_PLANE_0 = LONGEST.keys() - WHOLE - {"gb18030"}
 
 
@@ -26,6 +30,20 @@ def holds(charset: str, other: str) -> bool:
     if charset in WHOLE or (charset and charset == other):
         return True
     return charset in LONGEST and (other == "ascii" or (charset in ("utf8mb3", "ucs2") and other in _WITHIN_PLANE_0))
+
+
+def keeps_labels(labels: Iterable[str], old: str, new: str) -> bool:
+    """Whether labels of ENUM or SET have the same bytes in another character set.
+
+    Args:
+        labels: of the type.
+        old: its character set; empty if it is not known.
+        new: the other one; empty if it is not known.
+    """
+    if old == new or {old, new} == {"utf8mb3", "utf8mb4"}:
+        return bool(new)
+    extends = LONGEST.keys() - _WITHOUT_ASCII
+    return new in extends and (not old or old in extends) and all(label.isascii() for label in labels)
 
 
 def longest(charset: str) -> int:

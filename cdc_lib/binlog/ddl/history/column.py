@@ -21,12 +21,14 @@ class Rules:
         mariadb: whether the server is MariaDB.
         sql_mode: bits of the session.
         fold: whether the server keeps names of databases and tables in lower case, however they are typed.
+        converted: the character set to which the statement converts all texts of the table; empty for none.
     """
 
     typed: TypeOf
     mariadb: bool
     sql_mode: int = 0
     fold: bool = False
+    converted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ def new_column(read: WordReader, charset: str, rules: Rules) -> NewColumn:
     attributes = ColumnReader(kind, charset)
     while read.more:
         attributes.take(read)
+    convert(kind, attributes.charset, rules.converted)
     nullable = not (attributes.not_null or attributes.primary)
     return NewColumn(
         Column(name, kind.resolve(attributes.charset, rules.typed), nullable),
@@ -77,6 +80,12 @@ def new_column(read: WordReader, charset: str, rules: Rules) -> NewColumn:
         attributes.primary,
         attributes.unique,
     )
+
+
+def convert(kind: Spelled, declared: str, charset: str) -> None:
+    """Give a type the character set to which the statement converts its table, whatever it declares; bytes stay bytes."""
+    if charset and kind.charset is not None and (kind.charset or declared) != "binary":
+        kind.charset = charset
 
 
 class ColumnReader:

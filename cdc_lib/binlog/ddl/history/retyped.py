@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from cdc_lib.binlog.ddl.history.charsets import WHOLE, accept_charset, holds, longest
-from cdc_lib.binlog.ddl.history.column import ColumnReader
+from cdc_lib.binlog.ddl.history.charsets import WHOLE, accept_charset, holds, keeps_labels, longest
+from cdc_lib.binlog.ddl.history.column import ColumnReader, convert
 from cdc_lib.binlog.ddl.history.types import Spelled, spelled
 from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, words
 from cdc_lib.binlog.ddl.statement import Statement
@@ -21,9 +21,11 @@ from cdc_lib.model.schema_version import Definition
 
 _STRICT = 3 << 21
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES: without them servers cut values to fit, and continue."""
+_PAD_CHAR = 1 << 31
+"""PAD_CHAR_TO_FULL_LENGTH: values of CHAR have blanks up to its length, which another type keeps."""
 _FRACTION = 6
 _SUSPECTS = re.compile(
-    r"\b(AS|TIME|DATETIME|TIMESTAMP|YEAR|DEC|DECIMAL|NUMERIC|FIXED|FLOAT4?|REAL|BINARY|CHAR\s+BYTE|SET|ENUM|JSON|UUID|INET[46])\b",
+    r"\b(AS|TIME|DATETIME|TIMESTAMP|YEAR|DEC|DECIMAL|NUMERIC|FIXED|FLOAT4?|REAL|BINARY|CHAR\s+BYTE|SET|ENUM|JSON|UUID|INET[46]|CONVERT)\b",
     re.IGNORECASE,
 )
 """Words of the types that are looked at, for statements of which not every word is known here."""
@@ -55,14 +57,18 @@ def respelled(statement: Statement, known: Definition | None, *, mariadb: bool, 
     try:
         parts = clauses(WordReader(words(statement)))
         charset = _converted(parts)
-        if charset is not None and not strict and (spoiled := _spoiled(known, charset)):
+        if charset is not None and (spoiled := _spoiled(known, charset, strict=strict)):
             return spoiled
         for name, clause in _changed(parts):
             kind = spelled(clause, mariadb=mariadb, sql_mode=statement.sql_mode)
             column = ColumnReader(kind, charset or (known.charset if known is not None else ""))
             while clause.more:
                 column.take(clause)
-            if _differs(before.get(name.lower()), kind, column, strict=strict, as_text=as_text):
+            convert(kind, column.charset, charset or "")
+            old = before.get(name.lower())
+            if _differs(old, kind, column, strict=strict, as_text=as_text):
+                return name
+            if statement.sql_mode & _PAD_CHAR and kind.name != "char" and (old is None or is_char(old.type)):
                 return name
     except CannotFollow:
         return name if not strict or _SUSPECTS.search(statement.text) else ""
@@ -72,6 +78,8 @@ def respelled(statement: Statement, known: Definition | None, *, mariadb: bool, 
 def undecided(statement: Statement, known: Definition | None, *, mariadb: bool) -> tuple[Column, ...]:
     """Return the columns that a statement declares again whose former types are not known: the former names, the new types.
 
+    A conversion of all texts of a table is a column without a name: see :func:`converts_to_others`.
+
     Args:
         statement: an ALTER TABLE in which :func:`respelled` found no column.
         known: the table's definition before the statement; None if that is not known.
@@ -79,22 +87,27 @@ def undecided(statement: Statement, known: Definition | None, *, mariadb: bool) 
     """
     before = {column.name.lower() for column in known.schema.columns} if known is not None else set()
     try:
-        changed = [one for one in _changed(clauses(WordReader(words(statement)))) if one[0].lower() not in before]
+        parts = clauses(WordReader(words(statement)))
+        charset = _converted(parts)
+        changed = [one for one in _changed(parts) if one[0].lower() not in before]
     except CannotFollow:
         return ()
-    return tuple(Column(name, _declared(clause, statement, mariadb=mariadb)) for name, clause in changed)
+    declared = (Column(name, _declared(clause, statement, charset or "", mariadb=mariadb)) for name, clause in changed)
+    converted = [Column("", SourceType("string", charset=charset))] if charset is not None and known is None else []
+    return (*declared, *converted)
 
 
-def _declared(clause: WordReader, statement: Statement, *, mariadb: bool) -> SourceType:
+def _declared(clause: WordReader, statement: Statement, charset: str, *, mariadb: bool) -> SourceType:
     """Return the type that a column gets; one that is not known here counts as unlike all others."""
     try:
         kind = spelled(clause, mariadb=mariadb, sql_mode=statement.sql_mode)
     except CannotFollow:
         return SourceType("unsupported")
-    column = ColumnReader(kind, "")
+    column = ColumnReader(kind, charset)
     with suppress(CannotFollow):  # words after the type that are not known here do not change its kind
         while clause.more:
             column.take(clause)
+    convert(kind, column.charset, charset)
     return _type_of(kind, column.charset)
 
 
@@ -107,12 +120,28 @@ def _converted(parts: Sequence[WordReader]) -> str | None:
     return None
 
 
-def _spoiled(known: Definition | None, charset: str) -> str:
-    """Return the first column that may have characters that a character set lacks; they become question marks."""
+def _spoiled(known: Definition | None, charset: str, *, strict: bool) -> str:
+    """Return the first column whose values may be others in a character set."""
     if known is None:
-        return "" if charset in WHOLE else "?"
-    texts = (one for one in known.schema.columns if one.type.charset not in ("", "binary"))
-    return next((one.name for one in texts if not holds(charset, one.type.charset)), "")
+        return "" if strict or charset in WHOLE else "?"
+    return next((one.name for one in known.schema.columns if converts_to_others(one.type, charset, strict=strict)), "")
+
+
+def converts_to_others(old: SourceType, charset: str, *, strict: bool = True) -> bool:
+    """Whether values may be others after ``CONVERT TO CHARACTER SET``.
+
+    Servers keep the bytes of labels of ENUM and SET, whatever these mean in the new character set.
+
+    Args:
+        old: the former type.
+        charset: the new character set; empty if it is not known.
+        strict: whether the statement fails if a text has a character that the character set lacks.
+    """
+    if old.kind in ("enum", "set"):
+        return not keeps_labels(old.members, old.charset, charset)
+    if old.kind != "string":
+        return False
+    return charset in ("", "binary") or not (strict or holds(charset, old.charset))
 
 
 def _changed(parts: Sequence[WordReader]) -> Iterator[tuple[str, WordReader]]:
@@ -146,8 +175,8 @@ def shows_others(old: SourceType, new: SourceType, *, as_text: bool = False) -> 
         new: the type, as :func:`undecided` gives it.
         as_text: whether the lake keeps dates as text; the former type may say so too.
     """
-    if new.kind != old.kind:
-        return (old.kind, new.kind) not in _ALIKE
+    if new.kind != old.kind:  # DOUBLE(M,D) rounds what was a FLOAT, and only shows fewer digits of a DOUBLE
+        return bool(new.precision) or (old.kind, new.kind) not in _ALIKE
     match old.kind:
         case "time":
             return old.scale != new.scale
@@ -160,22 +189,28 @@ def shows_others(old: SourceType, new: SourceType, *, as_text: bool = False) -> 
         case "enum":  # a label that is missing may be another one under the collation
             return not ({*old.members} <= {*new.members} or {*new.members} <= {*old.members})
         case "string":  # CHAR has no blanks at the end
-            return new.text == "char" and not old.text.startswith("char")
+            return new.text == "char" and not is_char(old)
         case "bytes":
             form = old.form if old.form in CAST_FORMS else ""
             return new.form != form or (new.text == "binary" and old.width != new.width)
     return False
 
 
+def is_char(kind: SourceType) -> bool:
+    """Whether a type is CHAR, also as :func:`compared` returns it."""
+    return kind.kind == "string" and kind.text.startswith("char")
+
+
 def compared(kind: SourceType) -> SourceType:
-    """Return a former type with only what :func:`shows_others` looks at: the same of snapshots and windows, and of a longer VARCHAR."""
+    """Return a former type with only what :func:`shows_others` and :func:`converts_to_others` look at: the same of snapshots and windows, and of a longer VARCHAR."""
     return SourceType(
         kind.kind,
         kind.width if kind.kind == "bytes" else 0,
         precision=kind.precision,
         scale=kind.scale,
         members=kind.members,
-        text="char" if kind.kind == "string" and kind.text.startswith("char") else "",
+        charset=kind.charset if kind.kind in ("enum", "set") else "",
+        text="char" if is_char(kind) else "",
         form=kind.form if kind.form in CAST_FORMS else "",
         as_text=kind.as_text,
     )
@@ -185,7 +220,8 @@ def _type_of(kind: Spelled, charset: str) -> SourceType:
     """Return a type, as far as values depend on it."""
     of, form = _kind_of(kind, charset), _form(kind)
     fixed = {"string": "char", "bytes": "binary"}.get(of, "") if kind.name == "char" else ""
-    return SourceType(of, kind.length, scale=kind.scale, members=kind.members, text=fixed, form=form)
+    digits = kind.length if of in ("float", "double") else 0
+    return SourceType(of, kind.length, precision=digits, scale=kind.scale, members=kind.members, text=fixed, form=form)
 
 
 def _may_show_others(kind: Spelled, *, as_text: bool) -> bool:
@@ -219,6 +255,8 @@ def _is_cut(old: SourceType, kind: Spelled, charset: str) -> bool:
         return kind.name != old.kind or not {*old.members} <= {*kind.members}
     if old.kind == "string" and kind.charset != "binary" and not holds(kind.charset or charset, old.charset):
         return True
-    if old.kind in ("string", "bytes"):
-        return not kind.text and kind.length * longest(old.charset) < old.width
-    return False
+    if old.kind in ("string", "bytes") and kind.text:
+        own = kind.charset or charset
+        growth = longest(own) if own not in ("binary", old.charset) else 1
+        return old.width * growth >= 1 << 8 * kind.prefix(own)
+    return old.kind in ("string", "bytes") and kind.length * longest(old.charset) < old.width

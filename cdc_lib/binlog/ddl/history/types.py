@@ -74,11 +74,13 @@ class Spelled:
             name = {"char": "binary", "varchar": "varbinary"}[name]
         return typed(name, f"{name}({self.length})", None, None, None, charset, octets)
 
+    def prefix(self, charset: str) -> int:
+        """Return the bytes of the length before a value of a TEXT or BLOB; TEXT(n) is the smallest that holds n characters."""
+        octets = self.length * longest(charset) if self.length else 0
+        return next((n for n in range(1, 5) if octets < 1 << 8 * n), 4) if octets else self.text
+
     def _long(self, charset: str, typed: TypeOf) -> SourceType:
-        size = self.text
-        if self.length:  # TEXT(n): the smallest that holds n characters
-            octets = self.length * longest(charset)
-            size = next((n for n in range(1, 5) if octets < 1 << 8 * n), 4)
+        size = self.prefix(charset)
         name = (_BLOB_NAMES if charset == "binary" else _TEXT_NAMES)[size]
         return typed(name, name, None, None, None, charset, (1 << 8 * size) - 1)
 
@@ -159,7 +161,8 @@ def _floating(key: str, read: WordReader, sql_mode: int) -> Spelled:
     single = key in ("FLOAT", "FLOAT4") and not (scale is None and (precision or 0) > 24)  # digits of a FLOAT
     single = single or (key == "REAL" and bool(sql_mode & REAL_AS_FLOAT))
     _unsigned(read)
-    return Spelled("float" if single else "double")
+    digits = precision or 0 if scale is not None else 0
+    return Spelled("float" if single else "double", length=digits, scale=scale or 0)
 
 
 def _length(read: WordReader) -> int | None:

@@ -74,6 +74,8 @@ def test_a_table_may_have_any_name(table):
         "ADD x DATE DEFAULT '2026-02-30'",
         "ADD COLUMN IF NOT EXISTS x INT DEFAULT 5",
         "ADD x NOTATYPE DEFAULT 5",
+        "ADD x INT DEFAULT 5, ALTER x DROP DEFAULT",
+        "ALTER COLUMN IF EXISTS `X` SET DEFAULT 6, ADD x INT DEFAULT 5",
     ],
 )
 def test_what_is_not_sure_is_not_guessed(clauses):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.binlog.ddl.history.retyped import respelled
+from cdc_lib.binlog.ddl.history.retyped import respelled, undecided
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.schema_version import Definition
@@ -18,10 +18,12 @@ TYPES = {
     "d": SourceType("decimal", precision=10, scale=2),
     "long": SourceType("decimal", precision=50, scale=2),
     "f": SourceType("double"),
+    "fl": SourceType("float"),
     "b": SourceType("bytes", width=4, charset="binary"),
     "s": SourceType("set", members=("x", "y")),
     "e": SourceType("enum", members=("x", "y")),
     "v": SourceType("string", width=80, charset="utf8mb4"),
+    "x": SourceType("string", width=65535, charset="latin1"),
 }
 TABLE = Definition(TableSchema("db", "t", tuple(Column(name, kind) for name, kind in TYPES.items())), "utf8mb4")
 
@@ -34,7 +36,7 @@ def found(clauses, known=TABLE, sql_mode=STRICT, *, as_text=False):
     "clauses",
     [
         "MODIFY i BIGINT NOT NULL, CHANGE v w VARCHAR(5)", "MODIFY COLUMN at DATETIME(6) DEFAULT NOW(6)", "MODIFY ts TIMESTAMP(3) NULL",
-        "MODIFY d DECIMAL(12,2)", "MODIFY f DOUBLE", "MODIFY b BINARY(4)", "MODIFY b VARBINARY(9)", "MODIFY s SET('x','y','z')",
+        "MODIFY d DECIMAL(12,2)", "MODIFY f DOUBLE", "MODIFY f DOUBLE(9,2)", "MODIFY fl FLOAT(7,2)", "MODIFY fl DOUBLE", "MODIFY b BINARY(4)", "MODIFY b VARBINARY(9)", "MODIFY s SET('x','y','z')",
         "MODIFY e ENUM('y','x')", "MODIFY v VARCHAR(9) NOTAWORD", "MODIFY t TIME", "MODIFY v TEXT FIRST", "ADD n TIME, DROP i", "ALTER t SET DEFAULT '10:00:00'",
     ],
 )  # fmt: skip
@@ -50,7 +52,7 @@ def test_what_holds_every_value_as_it_is_needs_no_reading(clauses):
         ("MODIFY `long` DECIMAL(52,4)", "long"), ("MODIFY f FLOAT", "f"), ("MODIFY b BINARY(8)", "b"), ("MODIFY s SET('y','x')", "s"),
         ("MODIFY i INT, MODIFY COLUMN IF EXISTS t TIME(6)", "t"), ("MODIFY i INT AS (d * 2) STORED", "i"),
         ("MODIFY d DECIMAL(12,2) NOTAWORD", "d"), ("MODIFY e ENUM('x','Y')", "e"),
-        ("MODIFY v CHAR(20)", "v"), ("MODIFY b INET4", "b"),
+        ("MODIFY v CHAR(20)", "v"), ("MODIFY b INET4", "b"), ("MODIFY fl DOUBLE(10,2)", "fl"), ("MODIFY fl REAL(9, 0) UNSIGNED", "fl"),
     ],
 )  # fmt: skip
 def test_what_is_rounded_padded_or_shown_otherwise_is_named(clauses, column):
@@ -78,7 +80,7 @@ def test_kinds_that_show_the_same_values_need_no_reading():
     "clauses",
     ["MODIFY i SMALLINT", "MODIFY i INT UNSIGNED", "MODIFY v VARCHAR(5)", "MODIFY e ENUM('x')", "MODIFY d DECIMAL(9,2)",
      "MODIFY i INT NOT NULL", "MODIFY v VARCHAR(20) CHARACTER SET latin1", "CHANGE v w TEXT COLLATE cp1250_general_ci",
-     "CONVERT TO CHARACTER SET cp1250", "CONVERT TO CHARACTER SET utf8mb3, MODIFY i BIGINT"],
+     "MODIFY x TINYTEXT", "MODIFY x TEXT CHARACTER SET utf8mb4", "MODIFY x TEXT(60)", "CONVERT TO CHARACTER SET cp1250", "CONVERT TO CHARACTER SET utf8mb3, MODIFY i BIGINT"],
 )  # fmt: skip
 def test_without_strict_mode_what_does_not_fit_is_cut(clauses):
     """And NULL becomes a value."""
@@ -102,6 +104,44 @@ def test_without_strict_mode_a_character_set_that_lacks_characters_spoils_texts(
 
 def test_without_strict_mode_a_conversion_of_texts_that_are_not_known_spoils_them_unless_it_holds_all():
     assert [found(f"CONVERT TO CHARSET {one}", None, sql_mode=0) for one in ("utf8mb4", "utf8mb3")] == ["", "?"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        (SourceType("enum", charset="latin1", members=("a", "ü")), "utf8mb4", False),
+        (SourceType("set", charset="utf8mb4", members=("ü",)), "latin1", False),
+        (SourceType("set", charset="utf8mb3", members=("ü",)), "utf8mb4", True),
+        (SourceType("enum", charset="latin1", members=("a", "b")), "utf8mb4", True),
+        (SourceType("enum", charset="utf8mb4", members=("a", "b")), "utf16", False),
+        (SourceType("enum", charset="ucs2", members=("a",)), "utf8mb4", False),
+        (SourceType("string", width=80, charset="latin1", text="char(9)"), "utf8mb4", True),
+        (SourceType("string", width=80, charset="ascii"), "binary", False),
+        (SourceType("string", width=80, charset="utf8mb4"), "DEFAULT", False),
+        (SourceType("bytes", width=4, charset="binary"), "binary", True),
+    ],
+)
+def test_a_conversion_changes_labels_that_have_other_bytes_and_makes_bytes_of_texts(old, new, kept):
+    """Also in strict mode."""
+    table = Definition(TableSchema("db", "t", (Column("v", old),)), "utf8mb4")
+    for sql_mode in (STRICT, 0):
+        assert (found(f"CONVERT TO CHARACTER SET {new}", table, sql_mode) == "") is kept
+
+
+def test_a_conversion_of_columns_that_are_not_known_is_decided_by_the_rows():
+    statement = Statement("ALTER TABLE t CONVERT TO CHARSET binary, MODIFY other VARCHAR(9)", "db", STRICT)
+    named, converted = undecided(statement, None, mariadb=False)
+    assert (named.name, named.type.kind) == ("other", "bytes")
+    assert (converted.name, converted.type.charset) == ("", "binary")
+    assert undecided(statement, TABLE, mariadb=False) == (named,)
+
+
+def test_blanks_at_the_end_of_char_are_kept_where_the_sql_mode_shows_them():
+    pad = STRICT | 1 << 31
+    table = Definition(TableSchema("db", "t", (Column("v", SourceType("string", width=80, text="char(20)")),)), "")
+    assert [found(f"MODIFY v {kind}", table, pad) for kind in ("VARCHAR(20)", "CHAR(25)")] == ["v", ""]
+    assert found("MODIFY v VARCHAR(20)", table) == found("MODIFY v TEXT", TABLE, pad) == ""
+    assert found("MODIFY v TEXT", None, pad) == "v"
 
 
 def test_without_strict_mode_a_former_type_that_is_not_known_may_be_cut():
