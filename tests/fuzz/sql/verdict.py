@@ -14,7 +14,9 @@ ALLOWED_QUARANTINE = (
     ("unsupported_value", r"has a name that is reserved in the lake|have names that Spark takes for one"),
     ("incompatible_schema", r"has a name that is reserved in the lake"),
     # The same of a table that a RENAME gave its name: its snapshot cannot begin.
-    ("config_error", r"have names that Spark takes for one"),
+    # A date of a table that another one replaced since, which the lake cannot have.
+    ("unsupported_value", r"in the key, of which the lake holds dates"),
+    ("config_error", r"has a name that is reserved in the lake|have names that Spark takes for one"),
 )
 """Codes and messages for which one table may be quarantined."""
 
