@@ -15,6 +15,7 @@ from cdc_lib.errors import (
     DateInKey,
     DecodeError,
     SourceUnavailable,
+    TableReplaced,
     UnsupportedValue,
 )
 
@@ -67,6 +68,13 @@ def rows_fault(status: int, table: str, context: ErrorContext) -> CdcError:
         return UnsupportedValue(
             "a row image without the table's key",
             hint="Set binlog_row_image=FULL at the source, also in sessions. Then: cdc snapshot {source} {table}",
+            **context,
+            table=table,
+        )
+    if status == partial_images.NO_VALUES:  # also how many rows, as their images have no byte
+        return TableReplaced(
+            "a statement inserted rows of which the binlog has no value, because all columns took their defaults",
+            hint="The table is read again automatically. With binlog_row_image=FULL this is not needed.",
             **context,
             table=table,
         )

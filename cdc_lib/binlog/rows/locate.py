@@ -48,7 +48,7 @@ def step_into(b, p, end, kind):
         if p + 2 > end:
             return np.int64(-1), np.int64(-1)
         p += u16(b, p)
-    if p + 3 > end:
+    if p + 1 > end or (b[p] == 0xFC and p + 3 > end):
         return np.int64(-1), np.int64(-1)
     if b[p] == 0xFC:
         return u16(b, p + 1), p + 3

@@ -33,7 +33,7 @@ from cdc_lib.binlog.rows.locate import (
 ABSENT, UNKNOWN, PATCHED = -2, -3, -4
 """Lengths of cells that are not in the event: unchanged, changed to an unknown value, changed by JSON differences."""
 
-NO_COLUMNS, BAD_OPTIONS, NO_KEY = 6, 7, 8
+NO_COLUMNS, BAD_OPTIONS, NO_KEY, NO_VALUES = 6, 7, 8, 9
 """Why locating ended, besides the reasons of locate.py."""
 
 ROW, COLUMN, DOCUMENT, DOCUMENT_SIZE, DIFFS, DIFFS_SIZE, PATCH_SIZE = range(7)
@@ -202,7 +202,7 @@ def locate_images(
             return BAD_LENGTH, n, i, taken, patched
         # Images without a byte could not be counted; with a column in it, each has its bitmap of NULLs.
         if _present(b, one, columns) == 0:
-            return NO_COLUMNS, n, i, taken, patched
+            return NO_VALUES if kind == 23 or kind == 30 else NO_COLUMNS, n, i, taken, patched
         before, patched_before = n, patched
         index = 0
         while p < end:

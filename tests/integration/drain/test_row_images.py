@@ -7,6 +7,7 @@ import pytest
 from cdc_lib.model.manifest import ABSENT
 from tests.harness.capture import Capture
 from tests.harness.features import has
+from tests.harness.rounds import drain_round
 
 SETTING = "SET SESSION binlog_row_image = '{}'"
 
@@ -51,6 +52,22 @@ def test_a_minimal_insert_lacks_what_took_its_default(capture):
         capture, "MINIMAL", "INSERT INTO a (id, w) VALUES (1, 'w')", "INSERT INTO a VALUES (2, 3, 'e', 't', 'w')"
     )
     assert changes_of(capture, start) == [("c", 1, None, "abc", None, "w", "+-+++"), ("c", 2, 3, "e", "t", "w", None)]
+
+
+@pytest.mark.parametrize("columns", ["n INT UNSIGNED NOT NULL DEFAULT 2 PRIMARY KEY", "n INT DEFAULT 2, v INT"])
+def test_a_table_is_read_again_after_an_insert_of_which_mysql_logs_nothing(
+    mysql_server, mysql_database, tmp_path, columns
+):
+    """Such an event has no byte of a row, so it does not say how many there are."""
+    capture = Capture(mysql_server, mysql_database, tmp_path)
+    capture.execute(f"CREATE TABLE a ({columns})")
+    drain_round(capture)
+    in_session(capture, "MINIMAL", "INSERT INTO a () VALUES ()")
+    drain_round(capture)
+    assert [one.table for one in capture.pipeline.status().drain.tables_to_resnapshot] == ["a"]
+    drain_round(capture)
+    assert len(capture.pipeline.status().drain.snapshots) == 2
+    assert not capture.pipeline.status().drain.quarantined_tables
 
 
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])

@@ -93,7 +93,7 @@ def test_differences_belong_to_the_document_before():
     ("event", "fault"),
     [
         ((31, b"\0\7", b"\0" + number(1)), "no column"),
-        ((30, b"\0", b""), "leaves the event"),
+        ((30, b"\0", b""), "has no value"),
         ((31, b"\2\4", b"\0" + number(1) + b"\1"), "without the table's key"),
         ((32, b"\2", b"\0" + number(1)), "without the table's key"),
         ((31, b"\1\2", b"\0" + number(1)), "leaves the event"),
