@@ -29,7 +29,7 @@ class NeedsSpark(Exception):
 def why_not(
     routed: RoutedTable, work: TableWork, marker: Marker, plan: MergePlan, superseded: Sequence[Superseded]
 ) -> str:
-    """Return why the work of a merge cannot be done in memory; empty if it can.
+    """Return why the work of a merge cannot be shown before it is done; empty if it can.
 
     Args:
         routed: the source table and where its rows go.
@@ -41,8 +41,7 @@ def why_not(
     scd2, chunks = work.mode == "scd2", any(each.batch.manifest.chunk is not None for each in work.inputs)
     first = marker.merged_to.epoch if marker.merged_to is not None else plan.epoch
     reasons = {
-        "the lake table is of another source of the same name": not marker.is_blank
-        and marker.source_uuid != plan.source_uuid,
+        "the lake table is of another source of the same name": _is_of_another(marker, plan),
         "a snapshot chunk comes after changes that are already merged": work.replay is not None,
         "a part of the table is read again": bool(work.ranges),
         "columns were added with a default": bool(work.added_defaults),
@@ -81,10 +80,14 @@ def is_plain(
         superseded: existing rows that it removes.
         files: with the changes.
     """
-    # A statement on an append table is an entry of it, and no row of a file.
-    is_entry = work.mode == "append" and bool(work.resets or work.list_start is not None)
-    why = why_not(routed, work, marker, plan, superseded) or why_not_partial(routed, work, superseded, files)
-    return work.mode != "scd2" and not is_entry and not why
+    is_rewritten = work.mode == "scd2" and any(one.since is not None for one in superseded)
+    by_spark = _is_of_another(marker, plan) or work.ranges or work.added_defaults or is_rewritten
+    return not by_spark and not why_not_partial(routed, work, superseded, files)
+
+
+def _is_of_another(marker: Marker, plan: MergePlan) -> bool:
+    """Whether a lake table is of another source of the same name."""
+    return not marker.is_blank and marker.source_uuid != plan.source_uuid
 
 
 def why_not_partial(

@@ -1,4 +1,4 @@
-"""Rows that a statement or a snapshot removes, without a change of their own: in mirrors they go, in other modes they are marked."""
+"""Rows that a statement or a snapshot removes, without a change of their own: they go, or get the marks of the table's mode."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from cdc_lib.apply.key_rows import Rows
 from cdc_lib.apply.rows import Order, is_before, less, order_of, with_column
-from cdc_lib.merge.collapse import DELETE
+from cdc_lib.merge.collapse import DELETE, READ
+from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.table_commit import Superseded
-from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, STATEMENT_ROW, VALID_FROM, Mode
+from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, STATEMENT_ROW, TO_ORDER, VALID_FROM, VALID_TO, Mode
 
 
 def removed_by(rules: Sequence[Superseded], rows: pa.Table, mode: str) -> Rows:
@@ -34,9 +35,18 @@ def removed_by(rules: Sequence[Superseded], rows: pa.Table, mode: str) -> Rows:
     return found
 
 
+def needed_columns(rules: Sequence[Superseded], mode: Mode) -> list[str]:
+    """Return the columns of a lake table that show which of its rows are removed."""
+    of_mode = {"soft_delete": (IS_DELETED,), "scd2": (IS_CURRENT,), "append": (OP,), "mirror": ()}[mode]
+    return sorted({*ORDER, *of_mode, *(name for rule in rules for name in rule.columns)})
+
+
 def _applies(rule: Superseded, rows: pa.Table, order: Order, mode: str) -> NDArray[np.bool_]:
-    if mode == "mirror":
+    if mode in ("mirror", "append"):
         found = less(order[:3], tuple(rule.before), or_equal=False)
+        # Only append tables keep the operation that shows rows of snapshots.
+        if mode == "append" and not rule.reads:
+            found &= pc.fill_null(pc.not_equal(rows.column(OP), READ), False).to_numpy()
     else:
         found = less(order, (*rule.before, STATEMENT_ROW), or_equal=True)
     if rule.since is not None:
@@ -63,6 +73,27 @@ def with_marks(rows: pa.Table, removed: Rows, rules: Sequence[Superseded]) -> pa
     for number in np.unique(removed[removed >= 0]).tolist():
         rows = _with_values(rows, removed == number, {IS_DELETED: True, **_values(rules[number])})
     return rows
+
+
+def closed(versions: pa.Table, removed: Rows, rules: Sequence[Superseded]) -> pa.Table:
+    """Return current versions of a table, each ended by its rule.
+
+    Args:
+        versions: with all columns of the table.
+        removed: number of each one's rule.
+        rules: all rules.
+    """
+    for number in np.unique(removed).tolist():
+        rule = rules[number]
+        place = dict(zip(TO_ORDER, (*rule.before, STATEMENT_ROW), strict=True))
+        versions = _with_values(versions, removed == number, {IS_CURRENT: False, **place})
+        at = began = versions.column(VALID_FROM)
+        if rule.at is not None:
+            at = pa.scalar(rule.at, began.type)
+            at = pc.if_else(pc.fill_null(pc.less(began, at), True), at, began)
+        ended = pc.if_else(pa.array(removed == number), at, versions.column(VALID_TO))
+        versions = with_column(versions, VALID_TO, ended)
+    return versions
 
 
 def with_mode(last: pa.Table, mode: Mode, rules: Sequence[Superseded]) -> pa.Table:

@@ -126,10 +126,11 @@ class LakeShape:
         return self.of(rows, named).append_column(pa.field(ABSENT, pa.string()), marks)
 
     def reset(self, one: TableReset) -> pa.Table:
-        """Return the entry of an append table that ends all rows before it."""
+        """Return the entry of an append table that ends all rows before it, with ``_absent``."""
         values = {OP: RESET, EPOCH: one.epoch, BINLOG: one.file, OFFSET: one.offset, ROW: STATEMENT_ROW}
         values |= {TS: one.at, GTID: one.gtid or None, **self.constants}
-        return pa.Table.from_pylist([{field.name: values.get(field.name) for field in self.schema}], self.schema)
+        schema = self.schema.append(pa.field(ABSENT, pa.string()))
+        return pa.Table.from_pylist([{field.name: values.get(field.name) for field in schema}], schema)
 
 
 def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: LakeShape) -> pa.Table:
@@ -243,6 +244,15 @@ def in_key_order(rows: pa.Table, key: Sequence[str]) -> tuple[Numbers, NDArray[n
     by = np.lexsort((kept, *reversed(order_of(rows)), *reversed(codes)))
     differ = reduce(np.logical_or, (code[by][1:] != code[by][:-1] for code in codes))
     return by, np.append(differ, True)
+
+
+def numbers_of(rows: pa.Table, names: Sequence[str]) -> Numbers:
+    """Return a number for each row, the same for rows with the same values in these columns."""
+    numbers: Numbers = np.zeros(rows.num_rows, np.int64)
+    for name in names:
+        codes = _codes(rows.column(name))
+        _, numbers = np.unique(numbers * (codes.max(initial=0) + 1) + codes, return_inverse=True)
+    return numbers
 
 
 def with_column(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:

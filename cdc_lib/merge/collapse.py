@@ -16,6 +16,9 @@ DELETE = "d"
 INSERT = "c"
 """The ``_op`` of an inserted row."""
 
+READ = "r"
+"""The ``_op`` of a row that was read by SELECT: by a snapshot, a repair, or because the binlog had it incomplete."""
+
 RANK = "_cdc_rank"
 """A column that the SELECT adds; always 1."""
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from cdc_lib.apply.engine import connect, quoted
 from cdc_lib.apply.key_rows import Rows
 from cdc_lib.errors import ConfigError
 from cdc_lib.read.columns import ReadColumn
-from cdc_lib.read.engine import connect, quoted
 from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup, shown
 from cdc_lib.read.table import TableReader
 

@@ -16,9 +16,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from cdc_lib.apply.engine import connect, quoted
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.table_name import TableName
-from cdc_lib.read.engine import connect, quoted
 from cdc_lib.read.table import TableReader
 
 _DIALECT = "duckdb"

@@ -10,9 +10,9 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from cdc_lib.apply.engine import connect
 from cdc_lib.errors import ConfigError
 from cdc_lib.lake.predicates import fault_of
-from cdc_lib.read.engine import connect
 from cdc_lib.read.table import TableReader
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.errors import MergeError
-from cdc_lib.merge.collapse import DELETE, MISSING, RANK, last_change_sql
+from cdc_lib.merge.collapse import DELETE, MISSING, RANK, READ, last_change_sql
 from cdc_lib.model.lake_table import CHANGE_TYPES, ORDER, LakeColumn, LakeTable
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT, CELL_HERE, CELL_UNKNOWN, OP
@@ -39,9 +39,6 @@ from spark_jobs.sql import as_text, text_literal
 WHOLE, MOVED, LEAVES, EXISTING = "cdc_whole", "cdc_moved", "cdc_leaves", "cdc_existing"
 PHASE, TRACED, BORN = "cdc_phase", "cdc_traced", "cdc_born"
 CELLS_VIEW, NEEDED_VIEW, TIMELINE_VIEW = "cdc_cells", "cdc_needed", "cdc_timeline"
-
-READ = "r"
-"""The ``_op`` of a snapshot row."""
 
 _MAX_NAMED_KEYS = 5
 """Most keys that an error names."""

@@ -663,17 +663,13 @@ class TableMerge:
             return None
 
         def read(fields: tuple[pa.Field, ...]) -> pa.Table:
-            return pa.concat_tables(
-                filtered_here(
-                    session,
-                    changes_of(self.store, inputs, self._shape(part, fields)),
-                    columns,
-                    part.routed.target.where,
-                    mode,
-                    part.routed.table,
-                )
-                for part, inputs in group
-            )
+            tables = []
+            for part, inputs in group:
+                shape, where = self._shape(part, fields), part.routed.target.where
+                rows = changes_of(self.store, inputs, shape)
+                tables.append(filtered_here(session, rows, columns, where, mode, part.routed.table))
+                tables += [shape.reset(one) for one in part.entries]
+            return pa.concat_tables(tables)
 
         with _TURN if sum(part.rows for part, _ in group) > ROWS_BESIDE else nullcontext():
             return target.replace(read, commit, guard=any(part.work.guard for part, _ in group))

@@ -5,14 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import duckdb
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cdc_lib.apply.versions import spliced
 from cdc_lib.merge.scd2.rewrite import RewriteRange, same_sql, without_sql
 from cdc_lib.merge.scd2.timeline import TimeCut, events_sql
 from cdc_lib.merge.scd2.versions import SAME, versions_sql
 from cdc_lib.model.position import Point
+from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import TableReset
 from tests.harness.examples import examples
 from tests.harness.histories import histories
@@ -79,9 +82,7 @@ class Versions:
         if again:
             self._make_anew({change[3] for change in changes} | {cut.reset.epoch for cut in cuts}, cuts, again)
         else:
-            events = events_sql("changes", "standing", cuts, ("id",), ("v",), quote)
-            sql = versions_sql(f"({events}) AS u", ("id",), ("v",), quote, replayed=True, unfinished=unfinished)
-            self.engine.execute(f"CREATE OR REPLACE TABLE found AS {sql}")
+            self._found(cuts, unfinished)
         place = "id, _epoch, _binlog, _offset, _row"
         self.engine.execute(
             f"DELETE FROM lake WHERE ({place}) IN (SELECT ({place}) FROM standing)"
@@ -89,6 +90,17 @@ class Versions:
         )
         names = ", ".join(map(quote, (*ROW, *ENDS)))
         self.engine.execute(f"INSERT INTO lake ({names}) SELECT {names} FROM found WHERE NOT {SAME}")
+
+    def _found(self, cuts, unfinished):
+        names = ", ".join(map(quote, (*ROW, *ENDS)))
+        standing = self.engine.sql(f"SELECT {names} FROM standing").to_arrow_table()
+        ends = ", ".join(f"NULL::{TYPES[name]} AS {quote(name)}" for name in ENDS)
+        changes = self.engine.sql(f"SELECT *, {ends} FROM changes").to_arrow_table()
+        rules = [Superseded(Point(*cut.reset[:3]), {}, at=cut.reset.at, by_snapshot=cut.by_snapshot) for cut in cuts]
+        new, stays = spliced(changes, standing, ("id",), ("v",), rules, unfinished)
+        self.engine.register("rows", pa.concat_tables([new, standing.filter(pa.array(stays))]))
+        self.engine.register("same", pa.table({SAME: [False] * new.num_rows + [True] * int(stays.sum())}))
+        self.engine.execute("CREATE OR REPLACE TABLE found AS SELECT * FROM rows POSITIONAL JOIN same")
 
     def _make_anew(self, epochs, cuts, again):
         self.engine.execute(

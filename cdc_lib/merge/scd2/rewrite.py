@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cdc_lib.merge.collapse import Quote
+from cdc_lib.merge.collapse import READ, Quote
 from cdc_lib.merge.scd2.timeline import TimeCut
-from cdc_lib.merge.scd2.versions import READ, SAME
+from cdc_lib.merge.scd2.versions import SAME
 from cdc_lib.model.lake_table import MODE_COLUMNS, ORDER
 from cdc_lib.model.manifest import OP
 from cdc_lib.model.position import Point

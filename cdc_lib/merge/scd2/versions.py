@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from cdc_lib.merge.collapse import DELETE, Quote
+from cdc_lib.merge.collapse import DELETE, READ, Quote
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import GTID, OP
 from cdc_lib.model.table_mode import IS_CURRENT, TO_GTID, TO_ORDER, VALID_FROM, VALID_TO
@@ -29,8 +29,6 @@ BY_STATEMENT, BY_SNAPSHOT = "statement", "snapshot"
 SAME = "cdc_same"
 """Whether a version is in the lake just so already."""
 
-READ = "r"
-
 
 def versions_sql(
     events: str,
@@ -40,8 +38,9 @@ def versions_sql(
     *,
     replayed: bool,
     unfinished: Collection[int] = (),
+    carried: Sequence[str] = (),
 ) -> str:
-    """Return a SELECT of the versions of each key: key, own columns, those of the mode, and :data:`SAME`.
+    """Return a SELECT of the versions of each key: key, own and carried columns, those of the mode, and :data:`SAME`.
 
     Args:
         events: relation of the changes, of those that began and ended existing versions, and of cuts, as it is written in SQL: with
@@ -52,8 +51,9 @@ def versions_sql(
         quote: quotes a name for the engine.
         replayed: whether some of the changes may be known already from an earlier epoch.
         unfinished: epochs that ended before an earlier one; see :func:`cdc_lib.merge.scd2.epochs.unfinished_epochs`.
+        carried: names of other columns of the row, in which equal changes may differ.
     """
-    rule = _Rule(key, own, quote)
+    rule = _Rule(key, own, carried, quote)
     steps = {"cdc_due": rule.due(events), "cdc_ends": rule.ends("cdc_due")}
     steps["cdc_new"] = rule.new("cdc_ends", unfinished) if replayed else "SELECT * FROM cdc_ends"
     steps |= {"cdc_once": rule.once("cdc_new"), "cdc_chain": rule.chain("cdc_once")}
@@ -64,9 +64,9 @@ def versions_sql(
 class _Rule:
     """The steps, each a SELECT over the one before."""
 
-    def __init__(self, key: Sequence[str], own: Sequence[str], quote: Quote) -> None:
+    def __init__(self, key: Sequence[str], own: Sequence[str], carried: Sequence[str], quote: Quote) -> None:
         self.key = ", ".join(map(quote, key))
-        self.row = [quote(name) for name in (*key, *own)]
+        self.row = [quote(name) for name in (*key, *own, *carried)]
         self.own = [quote(name) for name in own]
         self.order = [quote(name) for name in ORDER]
         self.op, self.gtid, self.time = quote(OP), quote(GTID), quote(VALID_FROM)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_lib.apply.rows import order_of
-from cdc_lib.merge.collapse import DELETE, INSERT
+from cdc_lib.merge.collapse import DELETE, INSERT, READ
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import GTID, OP, ROW, TS
 from cdc_lib.model.position import SNAPSHOT_ROW, Point
@@ -20,9 +20,6 @@ from cdc_lib.model.table_mode import IS_DELETED, RESET, STATEMENT_ROW
 from cdc_lib.read.archive.reach import Reach
 from cdc_lib.read.archive.rows import KeyChanges, VersionShape
 from cdc_lib.read.kept_versions import CHANGED, differs_from_next
-
-READ = "r"
-"""``_op`` of a row that was read by SELECT: by a snapshot, or because the binlog had it incomplete."""
 
 _CREATED = "created"
 """``_op`` of a statement that created the table: it is not shown, and tells that no row existed."""

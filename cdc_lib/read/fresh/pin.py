@@ -93,7 +93,7 @@ def with_waiting(
         raise not_fresh(str(error), routed.table) from None
     until = max(filter(None, (Point.at(plan.epoch, plan.stop), marker.merged_to)))
     if mode == "append":
-        entries = [shape.reset(one) for one in part.entries]
+        entries = [shape.reset(one).drop_columns([ABSENT]) for one in part.entries]
         return FreshSnapshot(base, WaitingChanges((), order_of(rows), pa.concat_tables([rows, *entries]), (), until))
     return FreshSnapshot(
         base, _changed(base, work, last_changes(rows, key, begins=work.mode == "scd2"), tuple(superseded), until)

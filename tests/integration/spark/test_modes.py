@@ -72,7 +72,7 @@ def test_soft_delete_keeps_a_deleted_row_with_its_position_and_an_insert_unmarks
     assert lake.rows(orders.name, *seen[:-1]) == expected
 
 
-def test_history_holds_each_version_of_a_row_from_its_change_to_the_next(lake, orders, monkeypatch):
+def test_history_holds_each_version_of_a_row_from_its_change_to_the_next(lake, orders, monkeypatch, by_spark):
     """A key that changed often in one window, one that moved, one that was deleted, and all again by a repeated merge.
 
     Files are left out by the keys, and of the versions that ended by their times.

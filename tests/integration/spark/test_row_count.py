@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pyarrow as pa
 import pytest
 
 from cdc_lib.apply import decide
+from cdc_lib.apply.old_rows import KeysOfChanges
 from cdc_lib.errors import MergeError
 from cdc_lib.store.failed_tables import last_stopped
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.lake_table import IcebergTable
+from spark_jobs.iceberg.row_files import RowFiles
 from tests.harness.batches import BIGINT, INT, Row, table
 from tests.harness.lake import Lake
 
@@ -69,20 +73,26 @@ class PartlyAppended:
         return real(table, rows.limit(rows.count() - 1), *more)
 
 
+class FirstKeyAlone(KeysOfChanges):
+    def positions(self, file):
+        positions, numbers = super().positions(file)
+        return positions[numbers == 0], numbers[numbers == 0]
+
+
 class LostInArrow:
     """Only the rows of one key are found."""
 
-    owner, name = ArrowRows, "_replaced"
+    owner, name = ArrowRows, "_delete"
 
     @staticmethod
-    def broken(real, stream, positions, numbers, *more):
-        return real(stream, positions[numbers == 0], numbers[numbers == 0], *more)
+    def broken(real, files, asked, *more):
+        return real(files, FirstKeyAlone(*(getattr(asked, one.name) for one in fields(asked))), *more)
 
 
 class WrittenTwiceInArrow:
     """Each new row is written twice."""
 
-    owner, name = ArrowRows, "_written"
+    owner, name = RowFiles, "_written"
 
     @staticmethod
     def broken(real, rows, *more):
@@ -92,11 +102,18 @@ class WrittenTwiceInArrow:
 class PartlyWrittenInArrow:
     """One new row is not written."""
 
-    owner, name = ArrowRows, "_written"
+    owner, name = RowFiles, "_written"
 
     @staticmethod
     def broken(real, rows, *more):
         return real(rows.slice(1), *more)
+
+
+def name_of(target):
+    """Return the source table that something writes."""
+    if isinstance(target, RowFiles):
+        return ".".join(str(target.table.name()).split(".")[-2:])
+    return target.of if isinstance(target, ArrowRows) else target._table
 
 
 FAULTS = [LostDeletes, AppendedTwice, PartlyAppended]
@@ -121,7 +138,7 @@ def merged(lake, monkeypatch):
         real = getattr(fault.owner, fault.name)
 
         def broken(target, *arguments):
-            if (target.of if fault.owner is ArrowRows else target._table) != orders.name:
+            if name_of(target) != orders.name:
                 return real(target, *arguments)
             return fault.broken(lambda *given: real(target, *given), *arguments)
 

@@ -1,0 +1,128 @@
+"""The versions of rows (scd2) that changes make, by the rule of :mod:`cdc_lib.merge.scd2`, which DuckDB runs.
+
+The rule sees numbers in place of keys and rows: equal ones have equal numbers, whatever their types are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cdc_lib.apply.engine import connect, quoted
+from cdc_lib.apply.rows import less, numbers_of, order_of, with_column
+from cdc_lib.merge.scd2.timeline import TimeCut, events_sql
+from cdc_lib.merge.scd2.versions import SAME, versions_sql
+from cdc_lib.model.lake_table import ORDER
+from cdc_lib.model.manifest import EPOCH, GTID, OP
+from cdc_lib.model.table_commit import Superseded
+from cdc_lib.model.table_mode import IS_CURRENT, TO_GTID, TO_ORDER, VALID_FROM, VALID_TO, TableReset
+
+_CHANGES, _EXISTING = "cdc_changes", "cdc_existing_versions"
+_KEY, _CELLS, _ROW = "cdc_key", "cdc_cells", "cdc_row_number"
+_AT = pa.timestamp("us")
+"""A time (UTC), whose type names no zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarliestChange:
+    """The first one of some changes.
+
+    Args:
+        order: its order key.
+        at: the earliest time of one; None if no change has one.
+    """
+
+    order: tuple[int, ...]
+    at: datetime | None
+
+    @classmethod
+    def of(cls, changes: pa.Table) -> EarliestChange:
+        """Look at changes, at least one."""
+        order = order_of(changes)
+        first = np.lexsort(tuple(reversed(order)))[0]
+        return cls(tuple(int(part[first]) for part in order), pc.min(changes.column(VALID_FROM)).as_py())
+
+    def may_touch(self, versions: pa.Table, *, guard: bool) -> NDArray[np.bool_]:
+        """Return which versions of the same keys the changes may touch.
+
+        Args:
+            versions: of the lake.
+            guard: whether some of the changes may be older than the lake's.
+        """
+        touched = pc.fill_null(versions.column(IS_CURRENT), False).to_numpy() | self.is_since(versions, VALID_TO)
+        if not guard:
+            return np.asarray(touched)
+        ended = tuple(pc.fill_null(versions.column(name), -1).to_numpy().astype(np.int64) for name in TO_ORDER)
+        return np.asarray(touched | ~less(ended, self.order, or_equal=False))
+
+    def is_since(self, versions: pa.Table, name: str) -> NDArray[np.bool_]:
+        """Return for which versions a time is not before the first change."""
+        column = versions.column(name)
+        if self.at is None:
+            return np.ones(len(column), np.bool_)
+        since = pc.greater_equal(column, pa.scalar(self.at, column.type))
+        return np.asarray(pc.fill_null(since, False).to_numpy())
+
+
+def spliced(
+    changes: pa.Table,
+    existing: pa.Table,
+    key: Sequence[str],
+    own: Sequence[str],
+    cuts: Sequence[Superseded],
+    unfinished: Sequence[int],
+) -> tuple[pa.Table, NDArray[np.bool_]]:
+    """Return the new versions, and which of the existing ones stay as they are.
+
+    Args:
+        changes: in the columns of the lake table, complete, at least one; ``_valid_from`` holds their commit times.
+        existing: the lake's versions of their keys that they may touch, in the same columns.
+        key: names of the key's columns.
+        own: names of the source's other columns.
+        cuts: positions at which rows end without a change of their own, in order.
+        unfinished: see :func:`cdc_lib.merge.scd2.epochs.unfinished_epochs`.
+    """
+    rows = pa.concat_tables([existing, changes.select(existing.column_names)])
+    first, epoch = EarliestChange.of(changes), pc.max(changes.column(EPOCH)).as_py()
+    late = first.is_since(existing, VALID_FROM) | first.is_since(existing, VALID_TO)
+    replayed = bool(epoch > 1 and np.any(late & pc.less(existing.column(EPOCH), epoch).to_numpy()))
+    events = _numbered(rows, key, own if replayed else (), cuts)
+    made = [_CELLS] if replayed else []
+    timed = [TimeCut(TableReset(*one.before, one.at), one.by_snapshot, _whose(one)) for one in cuts]
+    with connect() as engine:
+        engine.execute("SET threads = 1")
+        engine.register(_EXISTING, events.slice(0, existing.num_rows))
+        engine.register(_CHANGES, events.slice(existing.num_rows))
+        sql = events_sql(_CHANGES, _EXISTING, timed, (_KEY,), (*made, _ROW), quoted)
+        sql = versions_sql(
+            f"({sql}) AS u", (_KEY,), made, quoted, carried=(_ROW,), replayed=replayed, unfinished=unfinished
+        )
+        found = engine.sql(sql).to_arrow_table()
+    is_same = found.column(SAME).to_numpy()
+    numbers = found.column(_ROW).to_numpy()
+    stays = np.zeros(existing.num_rows, np.bool_)
+    stays[numbers[is_same]] = True
+    new = rows.take(pa.array(numbers[~is_same]))
+    for name in (VALID_FROM, VALID_TO, IS_CURRENT, *TO_ORDER, TO_GTID):
+        new = with_column(new, name, found.column(name).filter(pa.array(~is_same)))
+    return new, stays
+
+
+def _numbered(rows: pa.Table, key: Sequence[str], own: Sequence[str], cuts: Sequence[Superseded]) -> pa.Table:
+    """Return rows with numbers of their keys, of their cells and of themselves, and the columns that the rule reads."""
+    times = {name: rows.column(name).cast(_AT) for name in (VALID_FROM, VALID_TO)}
+    columns = {name: rows.column(name) for name in (OP, *ORDER, GTID, IS_CURRENT, *TO_ORDER, TO_GTID)}
+    named = {name: rows.column(name) for one in cuts for name in one.columns}
+    numbers = {_KEY: numbers_of(rows, key), _CELLS: numbers_of(rows, own), _ROW: np.arange(rows.num_rows)}
+    return pa.table({**named, **columns, **times, **numbers})
+
+
+def _whose(rule: Superseded) -> str:
+    texts = {name: value.replace("'", "''") for name, value in rule.columns.items()}
+    return " AND ".join(f"{quoted(name)} = '{text}'" for name, text in texts.items())
