@@ -163,7 +163,8 @@ class CellTable:
         try:
             return parse_key(self._schema, self._key, key.decode())
         except UnicodeDecodeError as error:
-            raise ConfigError(f"the row key {key!r} is not UTF-8", hint="Bytes are written as hex digits.") from error
+            what = f"the row key of the bytes {key.hex()} is not UTF-8"
+            raise ConfigError(what, hint="Bytes are written as hex digits.") from error
 
     def _names(self, columns: Iterable[bytes] | None) -> list[str]:
         if columns is None:
@@ -176,7 +177,8 @@ class CellTable:
             if not names:
                 families = f"{DATA} and {META}"
                 raise ConfigError(
-                    f"there is no column {column!r}", hint=f"Families are {families}; a column is d:name."
+                    f"there is no column {column.decode('utf-8', 'backslashreplace')}",
+                    hint=f"Families are {families}; a column is d:name.",
                 )
             found += names
         return list(dict.fromkeys(found))

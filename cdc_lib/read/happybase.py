@@ -7,7 +7,9 @@ row keys, columns, values and timestamps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from queue import Empty, LifoQueue
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
@@ -21,18 +23,42 @@ from cdc_lib.store.objects.open import open_store
 Value = bytes | tuple[bytes, int]
 """A value, or a value and its timestamp."""
 
+Text = bytes | str
+"""A row key, a column or the name of a table; texts are in UTF-8."""
+
+
+class NoConnectionsAvailable(RuntimeError):
+    """All connections of a pool are in use."""
+
 
 class Connection:
     """All tables of a source as of one transaction, until :meth:`open` is called again.
 
     Args:
         host: path of the source file.
-        cut: which cut is read; see :func:`cdc_lib.read.cuts.find_cut`.
+        port: not used, as the other arguments of happybase that are about a network.
+        timeout: not used.
         autoconnect: whether the connection is opened at once.
+        table_prefix: what the names of all tables begin with; a program leaves it out.
+        table_prefix_separator: between the prefix and the name.
+        cut: which cut is read; see :func:`cdc_lib.read.cuts.find_cut`.
+        **_: ``compat``, ``transport`` and ``protocol`` of happybase.
     """
 
-    def __init__(self, host: str | Path, *, cut: str = "latest", autoconnect: bool = True) -> None:
+    def __init__(
+        self,
+        host: str | Path,
+        port: int | None = None,  # noqa: ARG002 - happybase's signature
+        timeout: float | None = None,  # noqa: ARG002 - happybase's signature
+        autoconnect: bool = True,
+        table_prefix: Text | None = None,
+        table_prefix_separator: Text = b"_",
+        *,
+        cut: str = "latest",
+        **_: str,
+    ) -> None:
         self._config = load_source(Path(host))
+        self._prefix = "" if table_prefix is None else _text(table_prefix) + _text(table_prefix_separator)
         self._which = cut
         self._lake: Lake | None = None
         self._cut: LakeCut | None = None
@@ -58,18 +84,32 @@ class Connection:
         self._lake = self._cut = None
 
     def tables(self) -> list[bytes]:
-        """Return the names of the tables, ``database.table``."""
-        return [name.encode() for name in self._opened.tables]
+        """Return the names of the tables, ``database.table``: those with the prefix, without it."""
+        prefix = self._prefix
+        return [name.removeprefix(prefix).encode() for name in self._opened.tables if name.startswith(prefix)]
 
-    def table(self, name: str | bytes, use_prefix: bool = True) -> Table:  # noqa: ARG002 - happybase's signature
+    def table(self, name: Text, use_prefix: bool = True) -> Table:
         """Return a table.
 
         Raises:
             ConfigError: there is no such table, or it has no key.
             StoreError: it cannot be read.
         """
-        text = name.decode() if isinstance(name, bytes) else name
+        text = (self._prefix if use_prefix else "") + _text(name)
         return Table(text, CellTable(self._opened.table(text)))
+
+    def is_table_enabled(self, name: Text) -> bool:
+        """Return that a table can be read, as all can.
+
+        Raises:
+            ConfigError: as in :meth:`table`.
+        """
+        return bool(self.table(name).name)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be read."""
+        return self._cut is not None
 
     @property
     def _opened(self) -> LakeCut:
@@ -109,10 +149,15 @@ class Table:
         many = None if self._cells.has_versions else 1
         return {f"{name}:".encode(): {"name": f"{name}:".encode(), "max_versions": many} for name in (DATA, META)}
 
+    def regions(self) -> list[dict[str, Any]]:
+        """Return one region, the whole table: no server has a part of it."""
+        nowhere = {"server_name": b"", "port": 0, "version": 1}
+        return [{"name": self.name, "id": 1, "start_key": b"", "end_key": b"", **nowhere}]
+
     def row(
         self,
-        row: bytes,
-        columns: Iterable[bytes] | None = None,
+        row: Text,
+        columns: Iterable[Text] | None = None,
         timestamp: int | None = None,
         include_timestamp: bool = False,
     ) -> dict[bytes, Value]:
@@ -129,27 +174,28 @@ class Table:
 
     def rows(
         self,
-        rows: Sequence[bytes],
-        columns: Iterable[bytes] | None = None,
+        rows: Sequence[Text],
+        columns: Iterable[Text] | None = None,
         timestamp: int | None = None,
         include_timestamp: bool = False,
     ) -> list[tuple[bytes, dict[bytes, Value]]]:
         """Return row keys and cells of the rows that exist, in the order of the keys."""
+        keys, columns = _all_bytes(rows), _columns(columns)
         if timestamp is None and self._cells.reader.mode != "append":
-            found = [row for row in self._cells.rows(rows, columns) if row is not None]
+            found = [row for row in self._cells.rows(keys, columns) if row is not None]
         else:
-            found = [one for key in rows if (one := self._newest(key, columns, timestamp)) is not None]
+            found = [one for key in keys if (one := self._newest(key, columns, timestamp)) is not None]
         return [(row.key, _values(row, include_timestamp=include_timestamp)) for row in found]
 
-    def _newest(self, key: bytes, columns: Iterable[bytes] | None, timestamp: int | None) -> CellRow | None:
+    def _newest(self, key: bytes, columns: Sequence[bytes] | None, timestamp: int | None) -> CellRow | None:
         versions = self._cells.versions(key, columns)
         found = next((row for row in versions if timestamp is None or row.timestamp < timestamp), None)
         return None if found is None or found.is_deleted else found
 
     def cells(
         self,
-        row: bytes,
-        column: bytes,
+        row: Text,
+        column: Text,
         versions: int | None = None,
         timestamp: int | None = None,
         include_timestamp: bool = False,
@@ -163,19 +209,20 @@ class Table:
             timestamp: as in :meth:`row`.
             include_timestamp: as in :meth:`row`.
         """
+        name = _bytes(column)
         found = [
-            _values(one, include_timestamp=include_timestamp)[column]
-            for one in self._cells.versions(row, [column])
-            if column in one.cells and (timestamp is None or one.timestamp < timestamp)
+            _values(one, include_timestamp=include_timestamp)[name]
+            for one in self._cells.versions(_bytes(row), [name])
+            if name in one.cells and (timestamp is None or one.timestamp < timestamp)
         ]
         return found[:versions]
 
     def scan(
         self,
-        row_start: bytes | None = None,
-        row_stop: bytes | None = None,
-        row_prefix: bytes | None = None,
-        columns: Iterable[bytes] | None = None,
+        row_start: Text | None = None,
+        row_stop: Text | None = None,
+        row_prefix: Text | None = None,
+        columns: Iterable[Text] | None = None,
         filter: bytes | str | None = None,  # noqa: A002 - happybase's name
         timestamp: int | None = None,
         include_timestamp: bool = False,
@@ -195,7 +242,8 @@ class Table:
         if row_prefix is not None and (row_start is not None or row_stop is not None):
             raise ConfigError("a scan has a prefix, or a start and a stop", hint="Leave one of them out.")
         left = limit
-        for row in self._cells.scan(row_start, row_stop, columns, prefix=row_prefix, reverse=reverse):
+        start, stop, prefix = (None if key is None else _bytes(key) for key in (row_start, row_stop, row_prefix))
+        for row in self._cells.scan(start, stop, _columns(columns), prefix=prefix, reverse=reverse):
             if left is not None and left <= 0:
                 return
             if timestamp is None or row.timestamp < timestamp:
@@ -208,6 +256,58 @@ class Table:
         raise _read_only()
 
     delete = batch = counter_get = counter_set = counter_inc = counter_dec = put
+
+
+class ConnectionPool:
+    """Connections that threads share, one for each that has one at a time.
+
+    Args:
+        size: how many there are.
+        **arguments: of :class:`Connection`.
+    """
+
+    def __init__(self, size: int, **arguments: Any) -> None:
+        if size < 1:
+            raise ConfigError("a pool has at least one connection", hint="Give a size from 1 on.")
+        self._free: LifoQueue[Connection] = LifoQueue()
+        for number in range(size):  # the first one is opened at once, so that a wrong argument is found here
+            self._free.put(Connection(**{**arguments, "autoconnect": number == size - 1}))
+
+    @contextmanager
+    def connection(self, timeout: float | None = None) -> Iterator[Connection]:
+        """Give a connection for a block.
+
+        Raises:
+            NoConnectionsAvailable: all are in use for that many seconds.
+        """
+        try:
+            taken = self._free.get(timeout=timeout)
+        except Empty:
+            raise NoConnectionsAvailable("no connection of the pool is free") from None
+        try:
+            if not taken.is_open:
+                taken.open()
+            yield taken
+        finally:
+            self._free.put(taken)
+
+
+def _text(name: Text) -> str:
+    return name.decode() if isinstance(name, bytes) else name
+
+
+def _bytes(text: Text) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _all_bytes(texts: Iterable[Text]) -> list[bytes]:
+    return [_bytes(one) for one in texts]
+
+
+def _columns(columns: Iterable[Text] | None) -> list[bytes] | None:
+    if isinstance(columns, str | bytes):
+        raise ConfigError("columns are a list, and not one text", hint='Give ["d:name"].')
+    return None if columns is None else _all_bytes(columns)
 
 
 def _values(row: CellRow, *, include_timestamp: bool) -> dict[bytes, Value]:

@@ -127,11 +127,11 @@ def test_what_cannot_be_done_says_why(connection, table):
     for write in (table.put, table.delete, table.batch, table.counter_inc, connection.create_table):
         with pytest.raises(ConfigError, match="can be read here, and not written"):
             write(b"row", {b"d:name": b"x"})
-    with pytest.raises(ConfigError, match=r"there is no column b'd:nothing'.*Families are d and cdc"):
+    with pytest.raises(ConfigError, match=r"there is no column d:nothing.*Families are d and cdc"):
         table.row(b'["de",2]', columns=[b"d:nothing"])
     with pytest.raises(ConfigError, match="key column id takes a whole number"):
         table.row(b'["de","x"]')
-    with pytest.raises(ConfigError, match="is not UTF-8"):
+    with pytest.raises(ConfigError, match="the row key of the bytes ff is not UTF-8"):
         table.row(b"\xff")
     with pytest.raises(ConfigError, match="filters of HBase"):
         list(table.scan(filter="PrefixFilter('x')"))
@@ -140,3 +140,98 @@ def test_what_cannot_be_done_says_why(connection, table):
     connection.close()
     with pytest.raises(ConfigError, match="the connection is closed"):
         connection.tables()
+
+
+KEY = '["de",2]'
+READS = {
+    "a key as text": lambda c: c.table("shop.orders").row(KEY)[b"d:name"] == b"zwei",
+    "rows": lambda c: len(c.table("shop.orders").rows([KEY, b'["at",5]'])) == 2,
+    "rows as a dict": lambda c: set(dict(c.table("shop.orders").rows([KEY]))) == {KEY.encode()},
+    "columns as texts": lambda c: (
+        c.table("shop.orders").row(KEY, columns=["d:id", "d:name"]).keys() == {b"d:id", b"d:name"}
+    ),
+    "a family": lambda c: b"d:id" in c.table("shop.orders").row(KEY, columns=["d"]),
+    "a timestamp": lambda c: c.table("shop.changes").row("b", timestamp=123456789) == {},
+    "with timestamps": lambda c: (
+        c.table("shop.orders").row(KEY, columns=["d:id"], include_timestamp=True) == {b"d:id": (b"2", 0)}
+    ),
+    "cells": lambda c: c.table("shop.changes").cells("b", "d:name", versions=2) == [b"new", b"old"],
+    "cells with timestamps": lambda c: (
+        len(c.table("shop.changes").cells("b", "d:name", versions=3, include_timestamp=True)[0]) == 2
+    ),
+    "a scan": lambda c: len(list(c.table("shop.orders").scan())) == 4,
+    "a scan from a row": lambda c: len(list(c.table("shop.changes").scan(row_start="b"))) == 2,
+    "a scan to a row": lambda c: len(list(c.table("shop.changes").scan(row_stop="b"))) == 2,
+    "a scan between rows": lambda c: len(list(c.table("shop.changes").scan(row_start="a", row_stop="b"))) == 2,
+    "a scan of a prefix": lambda c: len(list(c.table("shop.changes").scan(row_prefix="a"))) == 2,
+    "a scan in batches": lambda c: len(list(c.table("shop.orders").scan(batch_size=2, scan_batching=2))) == 4,
+    "tables": lambda c: sorted(c.tables()) == [b"shop.changes", b"shop.orders"],
+    "families": lambda c: set(c.table("shop.orders").families()) == {b"d:", b"cdc:"},
+    "regions": lambda c: (
+        [(one["start_key"], one["end_key"]) for one in c.table("shop.orders").regions()] == [(b"", b"")]
+    ),
+    "is_table_enabled": lambda c: c.is_table_enabled("shop.orders"),
+}
+"""Calls of happybase's user guide that read."""
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_call_of_the_user_guide_reads(connection, name):
+    """Row keys and columns are bytes or text."""
+    assert READS[name](connection)
+
+
+REFUSED = {
+    "create_table": lambda c: c.create_table("mytable", {"cf1": {"max_versions": 10}, "cf2": {}}),
+    "delete_table": lambda c: c.delete_table("mytable", disable=True),
+    "enable_table": lambda c: c.enable_table("mytable"),
+    "disable_table": lambda c: c.disable_table("mytable"),
+    "compact_table": lambda c: c.compact_table("mytable", major=True),
+    "put": lambda c: c.table("shop.orders").put(b"row-key", {b"cf:col1": b"value1"}, timestamp=123456789),
+    "delete": lambda c: c.table("shop.orders").delete(b"row-key", columns=[b"cf1:col1"]),
+    "batch": lambda c: c.table("shop.orders").batch(batch_size=1000, transaction=True),
+    "counter_inc": lambda c: c.table("shop.orders").counter_inc(b"row-key", b"cf1:counter", value=3),
+    "counter_dec": lambda c: c.table("shop.orders").counter_dec(b"row-key", b"cf1:counter"),
+    "counter_get": lambda c: c.table("shop.orders").counter_get(b"row-key", b"cf1:counter"),
+    "counter_set": lambda c: c.table("shop.orders").counter_set(b"row-key", b"cf1:counter", 12),
+    "a filter": lambda c: list(c.table("shop.orders").scan(filter=b"SomeFilter()")),
+    "columns as one text": lambda c: c.table("shop.orders").row(KEY, columns="d:id"),
+    "a table that is not there": lambda c: c.is_table_enabled("mytable"),
+    "a key that is not there": lambda c: c.table("shop.orders").row("row-key"),
+}
+"""Calls of happybase's user guide that are refused."""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_call_of_the_user_guide_is_refused_in_words(connection, name):
+    """No message shows bytes as Python writes them."""
+    with pytest.raises(ConfigError) as caught:
+        REFUSED[name](connection)
+    assert "b'" not in str(caught.value)
+
+
+def test_a_connection_takes_the_arguments_of_happybase(connection, tmp_path):
+    """Those about a network have no effect; a prefix is before the names of all tables."""
+    arguments = {"port": 9090, "timeout": 100, "compat": "0.98", "transport": "framed", "protocol": "compact"}
+    file = str(tmp_path / "shop.yaml")
+    with happybase.Connection(file, table_prefix="shop", table_prefix_separator=b".", **arguments) as prefixed:
+        assert sorted(prefixed.tables()) == [b"changes", b"orders"]
+        assert prefixed.table("orders").row(KEY)[b"d:name"] == b"zwei"
+        assert prefixed.table("shop.orders", use_prefix=False).name == b"shop.orders"
+    with happybase.Connection(file, table_prefix="other") as other:
+        assert other.tables() == []
+    with pytest.raises(ConfigError, match="somehost"):
+        happybase.Connection("somehost")
+
+
+def test_a_pool_gives_each_block_a_connection_of_its_own(connection, tmp_path):
+    pool = happybase.ConnectionPool(size=2, host=str(tmp_path / "shop.yaml"))
+    with pool.connection() as first, pool.connection() as second:
+        assert first is not second
+        assert first.table("shop.orders").row(KEY) == second.table("shop.orders").row(KEY) != {}
+        with pytest.raises(happybase.NoConnectionsAvailable), pool.connection(timeout=0.01):
+            pass
+    with pool.connection(timeout=0.01) as again:
+        assert again.tables()
+    with pytest.raises(ConfigError, match="at least one connection"):
+        happybase.ConnectionPool(size=0, host=str(tmp_path / "shop.yaml"))

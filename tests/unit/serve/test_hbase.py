@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
@@ -14,8 +15,10 @@ from cdc_lib.serve.app import make_app
 from cdc_lib.serve.catalog import CutCatalog
 from cdc_lib.store.objects.open import open_store
 from tests.harness.archived_source import Source, time, with_every_kind
+from tests.harness.batches import START_TIME
+from tests.harness.pages import ROOT
 from tests.harness.rest_catalog import serving
-from tests.harness.small_lake import row
+from tests.harness.small_lake import SmallLake, row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SOURCE = """
@@ -178,3 +181,34 @@ def test_a_scan_that_is_too_large_is_refused_and_not_cut_off(get, monkeypatch):
     assert answer.status_code == 400
     assert "one scan returns at most" in answer.json()["error"]["message"]
     assert len(cells(get("shop.orders/*?limit=3"))) == 3
+
+
+OF_THE_GUIDE = re.findall(r"^GET (\S+)", (ROOT / "docs" / "guides" / "reading.md").read_text(), re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def guide(tmp_path_factory):
+    """The table of the guide, whose column ``state`` is here ``name``; its rows were committed between the two times of the guide."""
+    folder = tmp_path_factory.mktemp("guide")
+    (folder / "shop.yaml").write_text(SOURCE.format(folder=folder))
+    (folder / "cat.db").touch()
+    lake = SmallLake(load_source(folder / "shop.yaml"))
+    since = int(1_769_862_000 - START_TIME.timestamp())
+    rows = [row("de", number, "sent", since + number) for number in (42, 500, 599, 600)]
+    orders = lake.make("orders", [*rows, row("de", 42, "new", since)], "append", key=("id",))
+    lake.cut(1, NOON, orders)
+    with serving(make_app({"shop": CutCatalog(lake.config, open_store(lake.config.store), lake.catalog)}, "x")) as url:
+        yield url
+    lake.catalog.close()
+
+
+@pytest.mark.parametrize("asked", OF_THE_GUIDE)
+def test_a_path_of_the_guide_is_answered(guide, asked):
+    """As it is printed there."""
+    answer = httpx.get(f"{guide}{asked}".replace("d:state", "d:name"), headers={"Authorization": "Bearer x"})
+    assert answer.status_code == 200, answer.text
+    assert [cell for one in answer.json()["Row"] for cell in one["Cell"]]
+
+
+def test_there_are_paths_of_the_guide_to_ask_for():
+    assert len(OF_THE_GUIDE) == 6
