@@ -116,6 +116,7 @@ def init(
         "--spark-token-env": spark_token_env, "--readers": readers,
     }  # fmt: skip
     ask = Questions(given, asks=sys.stdin.isatty() and not yes)
+    ask.refuse_missing("SOURCE", "--host", *(() if tables else ("--tables",)))
     config, texts = _answered(ask, folder, tables)
     written = _write(folder, texts)
     if airflow or (airflow is None and folder == airflow_sources()):
@@ -139,7 +140,7 @@ def _answered(ask: Questions, folder: Path, tables: list[str] | None) -> tuple[S
     """Return the values of the new source, and the text of each file that is needed for them.
 
     Raises:
-        ConfigError: a value is wrong or missing, or an option has no use.
+        ConfigError: a value is wrong, or an option has no use.
     """
     source = ask.text("SOURCE", "Name of the source", check=partial(_problem_of_name, folder))
     if wrong := _problem_of_name(folder, source):

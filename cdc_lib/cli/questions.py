@@ -54,25 +54,33 @@ class Questions:
         self._given = {name: str(value) for name, value in given.items() if value is not None}
         self._asks = asks
 
+    def refuse_missing(self, *needed: str) -> None:
+        """Refuse options that have no default, all at once, if nobody can be asked for them.
+
+        Raises:
+            ConfigError: some were not given.
+        """
+        if self.has("--access-key-env"):
+            needed = (*needed, "--secret-key-env")
+        missing = [option for option in needed if not self.has(option)]
+        if missing and not self._asks:
+            raise ConfigError(
+                f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
+                hint="Give what is missing. It is asked for in a terminal only, and not with --yes.",
+            )
+
     def has(self, option: str) -> bool:
         """Whether an option was given that no question took yet."""
         return option in self._given
 
     def text(self, option: str, question: str, default: str | None = None, check: Check | None = None) -> str:
-        """Return the given value, an answer that the check finds right, or the default; an empty one means no value.
-
-        Raises:
-            ConfigError: nobody can be asked, and there is no default.
-        """
+        """Return the given value, an answer that the check finds right, or the default; an empty one means no value."""
         if option in self._given:
             return self._given.pop(option)
         if self._asks:
             taken = _taken(check) if check else None
             return str(typer.prompt(question, default, value_proc=taken, show_default=bool(default), err=True))
-        if default is None:
-            raise ConfigError(
-                f"{option} is missing", hint="Give it. It is asked for in a terminal only, and not with --yes."
-            )
+        assert default is not None, option  # see refuse_missing
         return default
 
     def unused(self) -> list[str]:
@@ -115,8 +123,6 @@ def server(ask: Questions, source: str) -> dict[str, Any]:
         "port": _number(ask.text("--port", "Port", str(PORT), _valid(ServerConfig, "port"))),
         "user": ask.text("--user", "User", USER, _valid(ServerConfig, "user")),
     }
-    if ask.has("--ca"):
-        found["tls"] = {"ca": ask.text("--ca", "")}
     if connected := ask.has("--connection"):
         found["connection"] = ask.text("--connection", "")
     if not connected or ask.has("--password-env"):
@@ -127,7 +133,14 @@ def server(ask: Questions, source: str) -> dict[str, Any]:
             variable,
             _valid(ServerConfig, "password_env"),
         )
+    question = "File with the certificate of the server's authority, which is then checked; empty: it is not checked"
+    if authority := ask.text("--ca", question, "", _no_file):
+        found["tls"] = {"ca": authority}
     return found
+
+
+def _no_file(answer: str) -> str:
+    return "" if Path(answer).is_file() else f"there is no file {answer} on this machine"
 
 
 def _number(text: str) -> int | str:

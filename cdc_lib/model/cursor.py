@@ -420,6 +420,11 @@ class Cursor:
         return bool(self.in_flight or self.in_flight_snapshots or self.catching_up)
 
     @property
+    def has_begun_only(self) -> bool:
+        """Whether nothing was acknowledged since the position was chosen."""
+        return [move.kind for move in self.moves] == ["start"] and not any(task.chunks for task in self.snapshots)
+
+    @property
     def open_snapshots(self) -> tuple[SnapshotTask, ...]:
         """Snapshot tasks whose last chunk is not acknowledged."""
         return tuple(s for s in self.snapshots if not s.complete)

@@ -713,7 +713,7 @@ const Source = ({ dagId, back }) => {
         h(Fact, { name: "Throughput of the last merges" }, rate(data.rows_per_second)),
         h(Fact, { name: "Last cut" }, h(Time, { at: data.cut_at })),
         h(Fact, { name: "In flight" }, listed([data.windows_in_flight, "window"], [data.snapshots, "snapshot"]) || "nothing"),
-        h(Fact, { name: "Drained to" }, data.drain ? h(Mono, { fontSize: "sm", overflowWrap: "anywhere" }, data.drain.position) : "no run yet"),
+        h(Fact, { name: "Drained to" }, data.drain && !data.drain.has_begun_only ? h(Mono, { fontSize: "sm", overflowWrap: "anywhere" }, data.drain.position) : "no drain yet"),
         h(Fact, { name: "Merged to" }, data.lake && data.cut_at ? h(Mono, { fontSize: "sm", overflowWrap: "anywhere" }, data.lake.position) : "no merge yet"),
         h(Fact, { name: "Epoch" }, data.drain ? data.drain.epoch : "–"),
         h(Fact, { name: "Server", wide: true }, h(Mono, { fontSize: "sm", overflowWrap: "anywhere" }, data.drain ? data.drain.server : data.server))),

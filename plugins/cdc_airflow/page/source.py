@@ -29,9 +29,10 @@ class FindingLine(BaseModel):
 
 
 class CursorLine(BaseModel):
-    """Where a cursor is, and on which server."""
+    """Where a cursor is, and on which server; ``has_begun_only`` if nothing was acknowledged yet."""
 
     position: str
+    has_begun_only: bool
     epoch: int
     server: str
     gtid_set: str
@@ -119,6 +120,7 @@ def _cursor(one: Cursor | None) -> CursorLine | None:
         return None
     return CursorLine(
         position=str(one.position),
+        has_begun_only=one.has_begun_only,
         epoch=one.epoch,
         server=str(one.identity),
         gtid_set=one.gtid_set,

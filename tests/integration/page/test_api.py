@@ -107,6 +107,7 @@ def test_a_viewer_sees_the_state_of_a_source(viewer: httpx.Client, shop: PageSou
     assert (found["tables"], found["quarantined"], found["in_flight"], found["epoch"]) == (3, 1, 2, 2)
     detail = ask(viewer, "/sources/cdc_shop")
     assert detail["drain"]["position"] == "binlog.000001:5004"
+    assert not detail["drain"]["has_begun_only"]
     assert detail["catch_up_seconds"] == 120  # 3000 bytes are not drained
     assert detail["lake"]["position"] == "binlog.000001:3004"
     assert "standby" in detail["drain"]["server"]

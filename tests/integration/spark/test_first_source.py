@@ -30,7 +30,15 @@ def test_the_answers_are_all_that_a_first_run_needs(
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "CDC_SOURCES"))}
     environ |= secrets | {"AIRFLOW_HOME": str(tmp_path / "airflow")}
     with RunningSparkServer(tmp_path, token="t0ken") as spark:
-        server = ["shop", mysql_server.host, str(mysql_server.port), mysql_server.cdc_user, "", f"{mysql_database}.*"]
+        server = [
+            "shop",
+            mysql_server.host,
+            str(mysql_server.port),
+            mysql_server.cdc_user,
+            "",
+            "",
+            f"{mysql_database}.*",
+        ]
         store = [f"s3://{bucket}/cdc", s3_server.endpoint, "", "S3_ACCESS", "S3_SECRET"]
         lake = [f"jdbc:sqlite:{tmp_path}/catalog.db", "", spark.config.url, TOKEN, "spark,duckdb"]
         code, shown = typed((*CDC, "init"), [*server, *store, *lake], environ, tmp_path)

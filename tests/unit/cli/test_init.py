@@ -82,7 +82,7 @@ def test_what_no_option_gives_is_asked_for_and_an_empty_answer_is_the_default(an
         "lake": {"type": "jdbc", "uri": "jdbc:sqlite:/c.db", "warehouse": "file:///l"},
     }
     (folder / DEFAULTS_FILE).write_text(yaml.safe_dump(defaults))
-    answered("shop", "db.example.com", "", "reader", "", "shop.*, crm.people")
+    answered("shop", "db.example.com", "", "reader", "", "", "shop.*, crm.people")
     config = load_source(folder / "shop.yaml")
     assert (config.server.host, config.server.port, config.server.user) == ("db.example.com", 3306, "reader")
     assert config.tables.include == ("shop.*", "crm.people")
@@ -91,12 +91,13 @@ def test_what_no_option_gives_is_asked_for_and_an_empty_answer_is_the_default(an
 
 def test_the_place_of_everything_is_asked_for(answered, folder):
     """S3 with its endpoint, region and keys, the Spark server, and the engines that read; no secret is in a file."""
-    server = ("shop", "db", "", "", "", "shop.*")
+    server = ("shop", "db", "", "", "", __file__, "shop.*")
     store = ("s3://bucket/cdc", "https://s3.example.com:9000", "eu-central-1", "S3_ACCESS", "S3_SECRET")
     shown = answered(*server, *store, "", "", "http://spark.example.com:8998", "", "spark, duckdb")
     config = load_source(folder / "shop.yaml")
     assert (config.store.url, config.store.endpoint_url, config.store.region) == store[:3]
     assert (config.store.access_key_env, config.store.secret_key_env) == store[3:]
+    assert str(config.server.tls.ca) == __file__
     assert config.lake.warehouse == "s3://bucket/lake"
     assert config.merge.spark_server is not None
     assert config.merge.spark_server.url == "http://spark.example.com:8998"
@@ -107,13 +108,13 @@ def test_the_place_of_everything_is_asked_for(answered, folder):
 def test_a_wrong_answer_is_asked_for_again(answered, folder):
     """With what is wrong; the answers before it are not lost."""
     shown = answered(
-        "no name!", "shop", "db", "70000", "x", "3307", "", "", "none", "shop.*",
+        "no name!", "shop", "db", "70000", "x", "3307", "", "", "/no/ca.pem", "", "none", "shop.*",
         "ftp://bucket", "file:///s", "", "file:///l", "spark:8998", "", "excel", "other",
     )  # fmt: skip
     config = load_source(folder / "shop.yaml")
     assert (config.server.port, config.tables.include, config.store.url) == (3307, ("shop.*",), "file:///s")
     assert config.layouts[0].format_version == 2
-    assert shown.count("Error: ") == 7
+    assert shown.count("Error: ") == 8
     assert "no known reader: excel; known: spark, trino, pyiceberg, duckdb, other" in shown
 
 
@@ -212,6 +213,8 @@ def test_a_file_that_is_there_is_never_replaced(init, folder):
         (("../../etc/shop", *SHOP[1:]), "is not a valid name of a source"),
         (("shop", "--tables", "shop.*"), "--host is missing"),
         (("shop", "--host", "db"), "--tables is missing"),
+        ((), "SOURCE and --host and --tables are missing"),
+        (("shop", "--access-key-env", "A"), "--host and --tables and --secret-key-env are missing"),
         ((*SHOP, "--port", "99999"), "server.port"),
         ((*SHOP, "--tables", "no pattern"), "tables.include"),
         ((*SHOP, "--store", "ftp://x"), "store.url"),
