@@ -85,9 +85,10 @@ UNAVAILABLE = (
 )
 """Names and words of a storage or catalog that does not answer."""
 
+FULL = ("No space left on device", "Disk quota exceeded")
+"""Words of a machine without room on a disk."""
+
 EXHAUSTED = (
-    "No space left on device",
-    "Disk quota exceeded",
     "OutOfMemoryError",
     "Too many open files",
     "SparkContext was shut down",
@@ -95,7 +96,7 @@ EXHAUSTED = (
     "ExecutorLostFailure",
     "Answer from Java side is empty",
 )
-"""Names and words of a machine without room on its disk or in its memory, and of a Spark that has ended."""
+"""Names and words of a machine without room in its memory, and of a Spark that has ended."""
 
 NO_PERMISSION = ("AccessDenied", "AccessControlException", "ForbiddenException", "NotAuthorizedException")
 """Names of a storage or a catalog that refuses the job."""
@@ -110,7 +111,19 @@ MISSING = (
 """Names and words of a data file that cannot be read."""
 
 _FAULTS: tuple[tuple[tuple[str, ...], type[CdcError], str], ...] = (
-    (EXHAUSTED, MachineExhausted, "Look at the disks and the memory of Spark's machines, then merge again."),
+    (
+        FULL,
+        MachineExhausted,
+        (
+            "A disk is full. Here: {disks}. Remove other files there, or enlarge it; then run it again. cdc batches gc {source} --yes removes "
+            "batches that all have read."
+        ),
+    ),
+    (
+        EXHAUSTED,
+        MachineExhausted,
+        "Look at the memory of Spark's machines and at merge.driver_memory, then run it again.",
+    ),
     (
         MISSING,
         CorruptBatch,
@@ -156,7 +169,9 @@ def fault_of(error: Exception, action: str, table: str) -> CdcError:
     if (known := _refusal(text, table) or _unset(text, action, table)) is not None:
         return known
     if any(word in text for word in UNAVAILABLE):
-        return StoreUnavailable(f"could not {action}: no answer: {_short(text)}", table=table)
+        hint = "It is retried. Check that the lake's catalog (lake.uri) and its storage (lake.warehouse) run, and that this machine reaches them: "
+        hint += "cdc doctor tries both."
+        return StoreUnavailable(f"could not {action}: no answer: {_short(text)}", hint=hint, table=table)
     for words, kind, hint in _FAULTS:
         if any(word in text for word in words):
             way_out = hint.replace("{tables}", table.replace(", ", " "))

@@ -16,6 +16,7 @@ from cdc_lib.config.credentials import Credentials, credentials_from_environment
 from cdc_lib.config.load import load_source, sent_source
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, ConfigError, dump_error
+from spark_jobs.disks import disks_of
 from spark_jobs.runtime.log_lines import log_to_stderr, say
 
 TRY_AGAIN = 75
@@ -50,7 +51,7 @@ def ended(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, work
     try:
         config = with_spark_conf(_source(options), options.spark_conf)
         config = with_spark_master(config, options.spark_master)
-        outcome = work(config, options)
+        outcome = _done(work, config, options)
     except CdcError as error:
         if options.error:
             Path(options.error).write_bytes(dump_error(error))
@@ -61,6 +62,14 @@ def ended(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, work
         return outcome
     say(f"{config.source}: {outcome}")
     return 0
+
+
+def _done(work: Work, config: SourceConfig, options: argparse.Namespace) -> int | str:
+    try:
+        return work(config, options)
+    except CdcError as error:
+        error.fill(source=config.source, disks=disks_of(config))
+        raise
 
 
 def with_spark_conf(config: SourceConfig, settings: Sequence[str]) -> SourceConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from math import ceil
 
 import typer
 
@@ -15,6 +16,7 @@ from cdc_lib.cli.step.ack import ack_line, say_quarantined
 from cdc_lib.cli.step.drain import drain_units
 from cdc_lib.model.pace import counted, listed
 from cdc_lib.model.window import SnapshotTask
+from cdc_lib.pipeline import Pipeline
 
 
 def run(context: typer.Context, source: SourceName) -> None:
@@ -41,6 +43,8 @@ def run(context: typer.Context, source: SourceName) -> None:
     acked = pipeline.ack_drain(by=by)
     _step(3, "ack drain", ack_line(acked))
     say_quarantined(acked)
+    if len(units) - snapshots >= config.drain.max_windows:
+        _say_backlog(pipeline)
     plan = pipeline.plan_merge(by=by)
     if plan is None:
         _step(4, "plan merge", "nothing to merge")
@@ -50,6 +54,16 @@ def run(context: typer.Context, source: SourceName) -> None:
     job.run_job("merge", loaded)
     compare_changed_rows(config)
     _step(6, "ack lake", ack_line(pipeline.ack_lake(by=by)))
+
+
+def _say_backlog(pipeline: Pipeline) -> None:
+    """Print what a plan of the largest number of windows has left, if the server can be asked."""
+    backlog, drain = pipeline.gauges().backlog, pipeline.config.drain
+    if backlog is not None and backlog.bytes:
+        needed = min(1000, ceil(backlog.bytes / drain.max_window_bytes))
+        say(
+            f"{backlog}. The next run goes on; drain.max_windows: {needed} in the source file lets one run read it all."
+        )
 
 
 def _step(number: int, name: str, result: str = "") -> None:

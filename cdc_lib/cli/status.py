@@ -140,7 +140,8 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             continue
         for unanswered in outcome.unanswered:
             say(f"{outcome.source}: {_UNKNOWN[unanswered.who]}: {unanswered.what}", style="yellow")
-            say(f"  {unanswered.hint}", style="bold")
+            if unanswered.hint:
+                say(f"  {unanswered.hint}", style="bold")
         if outcome.knows_store:
             _say_stored(loaded, outcome)
 
@@ -193,7 +194,8 @@ def say_failover(outcome: Status) -> None:
     """Print since when the epoch is current, why, and who began it; nothing in the first epoch."""
     if outcome.drain and outcome.drain.epoch_changes:
         last = outcome.drain.epoch_changes[-1]
-        say(f"{outcome.source}: epoch {last.epoch} since {last.at:%Y-%m-%d %H:%M:%S} UTC: {last.why} ({last.by})")
+        why = f": {last.why}" if last.why else ""
+        say(f"{outcome.source}: epoch {last.epoch} since {last.at:%Y-%m-%d %H:%M:%S} UTC{why} ({last.by})")
 
 
 def say_verified(source: str, verified: Sequence[Verified]) -> None:

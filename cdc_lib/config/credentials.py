@@ -41,12 +41,14 @@ class Credentials:
         password: its password.
         mask_key: key of the hashes under ``masks``; empty without hashes.
         hop: log-in at the SSH server or SOCKS proxy on the way.
+        password_from: where the password came from, for messages.
     """
 
     user: str
     password: str = field(repr=False)
     mask_key: str = field(default="", repr=False)
     hop: HopLogin = HopLogin()
+    password_from: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         """Return the user name only."""
@@ -73,7 +75,7 @@ def login_from_environment(server: ServerConfig, environ: Mapping[str, str] = os
         ConfigError: it is not set, or the file names only an Airflow connection.
     """
     if server.rds_iam is not None and server.user is not None:
-        return Credentials(server.user, "")
+        return Credentials(server.user, "", password_from="a token of Amazon RDS")
     if server.password_env is None or server.user is None:
         missing = "password_env" if server.password_env is None else "user"
         raise ConfigError(
@@ -81,7 +83,8 @@ def login_from_environment(server: ServerConfig, environ: Mapping[str, str] = os
             hint=f"Add server.{missing} to the source file to use it outside Airflow.",
             connection=server.connection,
         )
-    return Credentials(server.user, _required(environ, server.password_env, "the password of the source's user"))
+    password = _required(environ, server.password_env, "the password of the source's user")
+    return Credentials(server.user, password, password_from=f"the environment variable {server.password_env}")
 
 
 def credentials_from_environment(server: ServerConfig, environ: Mapping[str, str] = os.environ) -> Credentials:
@@ -131,6 +134,7 @@ HANDED = (
     "CDC_HANDED_HOP_PASSWORD",
     "CDC_HANDED_HOP_KEY",
     "CDC_HANDED_HOP_PASSPHRASE",
+    "CDC_HANDED_PASSWORD_FROM",
 )
 """Environment variables by which Airflow passes secrets of its connections to a job."""
 
@@ -139,15 +143,16 @@ def handed_on(credentials: Credentials) -> dict[str, str]:
     """Return the environment variables that pass credentials to the process of a job."""
     hop = credentials.hop
     own = (credentials.user, credentials.password, credentials.mask_key)
-    return dict(zip(HANDED, (*own, hop.user, hop.password, hop.key, hop.passphrase), strict=True))
+    rest = (hop.user, hop.password, hop.key, hop.passphrase, credentials.password_from)
+    return dict(zip(HANDED, (*own, *rest), strict=True))
 
 
 def take_handed(environ: MutableMapping[str, str] = os.environ) -> Credentials | None:
     """Return the passed credentials, None without any; removes them from the environment, so that no child inherits them."""
-    user, password, mask_key, *hop = (environ.pop(name, None) for name in HANDED)
+    user, password, mask_key, *hop, password_from = (environ.pop(name, None) for name in HANDED)
     if user is None or password is None:
         return None
-    return Credentials(user, password, mask_key or "", HopLogin(*(value or "" for value in hop)))
+    return Credentials(user, password, mask_key or "", HopLogin(*(value or "" for value in hop)), password_from or "")
 
 
 def mask_key_from_environment(config: SourceConfig, environ: Mapping[str, str] = os.environ) -> str:

@@ -24,9 +24,7 @@ def check_store(config: StoreConfig, store: ObjectStore) -> Iterator[Finding]:
 def _way(config: StoreConfig, error: CdcError) -> str:
     if config.scheme == "file":
         folder = config.folder
-        return (
-            f'mkdir -p "{folder}" && chown "$(id -un)" "{folder}", on a disk that is mounted for writing and not full.'
-        )
+        return error.hint or f'mkdir -p "{folder}" && chown "$(id -un)" "{folder}"'
     if config.scheme == "gs":
         return error.hint or "Give the service account the role Storage Object User on the bucket."
     if config.scheme == "abfss":

@@ -12,6 +12,7 @@ from cdc_lib.config import LakeConfig, StoreConfig
 from cdc_lib.errors import CdcError
 from cdc_lib.model.finding import Finding
 from cdc_lib.ports import ObjectStore
+from cdc_lib.store.objects.full_disk import free_bytes, full_disk
 from cdc_lib.store.objects.s3 import S3Store
 from cdc_lib.store.objects.s3_options import S3Options
 
@@ -70,6 +71,8 @@ def fault_of_folder(folder: Path) -> str:
 def _writable(folder: Path) -> Finding:
     if fault := fault_of_folder(folder):
         hint = f'mkdir -p "{folder}" && chown "$(id -un)" "{folder}"'
+        if free_bytes(folder) == 0:
+            hint = full_disk(folder)
         return Finding("error", f"the warehouse {folder} cannot be written to: {fault}", hint)
     return Finding("ok", f"the warehouse {folder} can be written to")
 

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import urllib3
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -27,6 +28,7 @@ _SAME_WORK = "Nothing is lost: the next try takes up the same work."
 
 Document = TypeVar("Document", bound=BaseModel)
 
+_LOCAL = ("127.0.0.1", "localhost", "::1")
 _STATUSES = TypeAdapter(list[JobStatus])
 
 
@@ -75,6 +77,7 @@ class SparkServer:
 
     def __init__(self, config: SparkServerConfig, environ: Mapping[str, str] = os.environ) -> None:
         self.url = config.url.rstrip("/")
+        self._start = _start_of(config)
         self._headers = {"Content-Type": "application/json"}
         if config.token_env is not None:
             token = environ.get(config.token_env, "")
@@ -158,7 +161,7 @@ class SparkServer:
         except HTTPError as error:
             raise SparkUnavailable(
                 f"the Spark server does not answer: {_cause(error)}",
-                hint="Start it again (cdc spark serve). Nothing is lost: the next try takes up the same work.",
+                hint=f"Start it on its machine: {self._start}. Nothing is lost: the next try takes up the same work.",
                 url=self.url,
             ) from error
         if answer.status < 400:
@@ -222,6 +225,14 @@ def _refusal(status: int, body: bytes, url: str) -> CdcError:
         return SparkUnavailable(f"the Spark server failed: {said}", hint=hint, url=url)
     hint = "Install the same version of this package here and on the server."
     return ConfigError(f"the Spark server refuses the request: {said}", hint=hint, url=url)
+
+
+def _start_of(config: SparkServerConfig) -> str:
+    """Return the command that starts the server of a source file."""
+    at = urlsplit(config.url)
+    host = "" if at.hostname in _LOCAL else " --host 0.0.0.0"
+    port = f" --port {at.port}" if at.port and at.scheme == "http" else ""  # TLS is a proxy's
+    return f"cdc spark serve{host}{port} {f'--token-env {config.token_env}' if config.token_env else '--no-token'}"
 
 
 def _cause(error: HTTPError) -> str:

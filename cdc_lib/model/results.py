@@ -226,7 +226,8 @@ class LocatedPosition:
         binlog_end: end of the binlog.
         bytes_to_end: bytes between the position and the end of the binlog.
         cursor: position of the drain cursor; None before the first plan, or on another server.
-        bytes_to_cursor: bytes between the position and the cursor; negative if the position is after it; None without a cursor.
+        bytes_to_cursor: bytes between the position and the cursor; negative if the position is after it; None without a cursor, and where the
+            server no longer has the cursor's file.
     """
 
     checkpoint: BinlogCheckpoint
@@ -234,3 +235,8 @@ class LocatedPosition:
     bytes_to_end: int
     cursor: Position | None
     bytes_to_cursor: int | None
+
+    @property
+    def is_after_cursor(self) -> bool:
+        """Whether a move there leaves changes out."""
+        return self.cursor is not None and self.checkpoint.position > self.cursor

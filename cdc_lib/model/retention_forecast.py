@@ -74,9 +74,9 @@ class RetentionForecast:
     unknown: str = ""
 
     @property
-    def backlog(self) -> Backlog:
-        """What is not drained yet."""
-        return Backlog(self.pending_bytes, self.catch_up_seconds)
+    def backlog(self) -> Backlog | None:
+        """What is not drained yet; None where the server purged some of it."""
+        return None if self.purged else Backlog(self.pending_bytes, self.catch_up_seconds)
 
     @property
     def shortest(self) -> float | None:

@@ -23,7 +23,8 @@ from cdc_lib.mysql.rds_iam import login_token
 from cdc_lib.mysql.tunnel.way import Way, failure_on_the_way, hop_of
 from cdc_lib.mysql.unsupported import refuse_foreign
 
-_ACCESS_DENIED = {1044, 1045, 1142, 1227, 1698}
+_LOG_IN_DENIED = {1045, 1698}
+_ACCESS_DENIED = {1044, 1142, 1227, *_LOG_IN_DENIED}
 _AUTHENTICATION_ERRORS = {2026, 2059, 2061}
 _WRONG_TLS = "Check server.tls in the source file."
 _WRONG_CERTIFICATE = "Name the file with the certificate of its authority in server.tls.ca, and the server in server.host as its certificate does."
@@ -60,7 +61,7 @@ def connect(server: ServerConfig, credentials: Credentials) -> Connection[Any]:
     try:
         session = _log_in(way, options)
     except (pymysql.MySQLError, OSError) as error:
-        raise way.failure() or translated(error, server) from error
+        raise way.failure() or _denied(error, server, credentials) or translated(error, server) from error
     known_by_name: Any = session  # the driver's stubs omit server_version
     try:
         refuse_foreign(str(known_by_name.server_version), host=server.host, port=server.port)
@@ -102,6 +103,22 @@ def _log_in(way: Way, options: dict[str, Any]) -> _SourceConnection:
     # A server takes no key inside TLS. After one log-in without TLS it has the password in its cache, and the scramble is enough.
     _SourceConnection(way, **options | {"tls": None, "plain": True}).close()
     return _SourceConnection(way, **options)
+
+
+def _denied(error: Exception, server: ServerConfig, credentials: Credentials) -> UnsupportedServer | None:
+    """Return the error of a log-in with a wrong user or password; None for another error. The server says no more of the cause."""
+    if not isinstance(error, pymysql.MySQLError) or not error.args or error.args[0] not in _LOG_IN_DENIED:
+        return None
+    account = f"'{credentials.user}'@'%'"
+    by = "WITH AWSAuthenticationPlugin AS 'RDS'" if server.rds_iam is not None else "BY '...'"
+    return UnsupportedServer(
+        f"the server refuses: {error.args[1]}",
+        hint=f"The user is {credentials.user}; its password came from {credentials.password_from}. If the password was changed, put the new one "
+        f"there. If the user is missing, on the server: CREATE USER {account} IDENTIFIED {by}; "
+        f"GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {account};",
+        host=server.host,
+        port=server.port,
+    )
 
 
 def _options(server: ServerConfig, credentials: Credentials) -> dict[str, Any]:
@@ -251,7 +268,7 @@ _NO_MORE = (
 def _unsupported(error: Exception, number: int, text: str) -> tuple[str, str] | None:
     """Return message and hint of what a retry does not change at the log-in; None for other errors."""
     if number in _ACCESS_DENIED:
-        return f"the server refuses: {text}", "Check user, password and grants; cdc doctor prints them."
+        return f"the server refuses: {text}", "Run the GRANT statement that cdc doctor shows for this user."
     # The driver keeps the cause of a broken connection in this attribute.
     causes = (error, error.__cause__, getattr(error, "original_exception", None))
     if number in _AUTHENTICATION_ERRORS or any(map(_refused_by_tls, causes)):
@@ -290,7 +307,10 @@ def translated(error: Exception, server: _HostAndPort, table: str = "") -> Sourc
     if not isinstance(error, pymysql.MySQLError) or is_of_connection(number):
         return SourceUnavailable(
             f"the server cannot be reached{f' through {hop}' if (hop := hop_of(server)) else ''}: {text}",
-            hint=_NO_MORE if number in _LIMITS else "Check server.host and server.port, and that it runs.",
+            hint=_NO_MORE
+            if number in _LIMITS
+            else "Check server.host and server.port, and that it runs. "
+            "If another server took over, name it under standbys: the next run goes on there.",
             **context,
         )
     if is_passing(number):

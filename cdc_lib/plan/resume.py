@@ -24,6 +24,7 @@ from cdc_lib.model.commit import Commit
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.missing_transactions import MissingTransactions
+from cdc_lib.model.pace import duration
 from cdc_lib.model.position import file_number
 from cdc_lib.model.server_facts import ServerState
 
@@ -248,8 +249,8 @@ def _purged(cursor: Cursor, server: ServerState, what: str) -> PositionPurged:
     oldest = server.files[0][0] if server.files else "none"
     missed = ""
     if server.oldest_time is not None and cursor.event_time is not None:
-        hours = (server.oldest_time - cursor.event_time).total_seconds() / 3600
-        missed = f", made {hours:.1f} hours after the last change that was read" if hours > 0 else ""
+        seconds = (server.oldest_time - cursor.event_time).total_seconds()
+        missed = f", made {duration(seconds)} after the last change that was read" if seconds > 0 else ""
     return PositionPurged(
         f"{what}; its oldest is {oldest}{missed}",
         hint=f"The changes in between are lost. {_continue(cursor, server)}. And raise the server's retention "

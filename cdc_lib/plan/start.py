@@ -35,7 +35,7 @@ from cdc_lib.mysql.planned_server import refuse_unlogged
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.locate import BinlogSearch, shortened
 from cdc_lib.plan.resume import ByGtid, FailoverRules, Fallback, Refuse, Resume, decide
-from cdc_lib.plan.windows import bytes_between
+from cdc_lib.plan.windows import bytes_between, is_kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,9 @@ class Starter:
                 checkpoint, binlog_end, bytes_between(checkpoint.position, files, binlog_end), None, None
             )
         here = cursor.position
-        back = bytes_between(checkpoint.position, files, here) - bytes_between(here, files, checkpoint.position)
+        back = None
+        if is_kept(here, files):
+            back = bytes_between(checkpoint.position, files, here) - bytes_between(here, files, checkpoint.position)
         return LocatedPosition(
             checkpoint, binlog_end, bytes_between(checkpoint.position, files, binlog_end), here, back
         )

@@ -69,6 +69,11 @@ def _name_of(name: str, number: int) -> str:
     return f"{base}.{number:0{len(digits)}d}"
 
 
+def is_kept(position: Position, files: Sequence[tuple[str, int]]) -> bool:
+    """Whether the server has the file of a position; if not, nobody knows how many bytes it held after it."""
+    return any(name == position.file for name, _ in files)
+
+
 def bytes_between(start: Position, files: Sequence[tuple[str, int]], binlog_end: Position) -> int:
     """Return the bytes of binlog between two positions."""
     total = 0

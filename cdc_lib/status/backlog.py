@@ -5,17 +5,18 @@ from __future__ import annotations
 from cdc_lib.model.backlog import Backlog
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.observation import ServerObservation
-from cdc_lib.plan.windows import bytes_between
+from cdc_lib.plan.windows import bytes_between, is_kept
 
 
 def backlog_of(drain: Cursor | None, seen: ServerObservation | None) -> Backlog | None:
     """Return what is not drained up to the end of the binlog, as it was seen last.
 
-    None before the first plan, and where the server that was seen is another one than the cursor's or has ended before it.
+    None before the first plan, where the server that was seen is another one than the cursor's or has ended before it, and where it
+    purged the cursor's file.
     """
     if drain is None or seen is None or not seen.identity.is_same_server(drain.identity):
         return None
-    if drain.position > seen.binlog_end:
+    if drain.position > seen.binlog_end or not is_kept(drain.position, seen.files):
         return None
     size = bytes_between(drain.position, seen.files, seen.binlog_end)
     return Backlog(size, size / seen.drain_rate if seen.drain_rate else None)

@@ -17,7 +17,7 @@ from cdc_lib.model.quarantine import LaggingTable
 from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.waiting import unmerged
-from cdc_lib.plan.windows import bytes_between
+from cdc_lib.plan.windows import bytes_between, is_kept
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.status.backlog import backlog_of
 from cdc_lib.status.coverage import unresolved
@@ -90,11 +90,13 @@ def _age(at: datetime | None, now: datetime) -> float | None:
 
 
 def lag_bytes(drain: Cursor | None, lake: Cursor | None, seen: ServerObservation | None) -> int | None:
-    """Return the binlog of this epoch that the lake lacks; None where the lake has more than was seen of it."""
+    """Return the binlog of this epoch that the lake lacks; None where the lake has more than was seen of it, or its file was purged."""
     if drain is None or lake is None or seen is None:
         return None
     here = in_this_epoch(drain, lake)
     if not seen.identity.is_same_server(here.identity) or here.position > seen.binlog_end:
+        return None
+    if not is_kept(here.position, seen.files):
         return None
     return bytes_between(here.position, seen.files, seen.binlog_end)
 

@@ -140,7 +140,7 @@ def log_in(connection: Connection, user: str | None = None) -> Credentials:
     if not login or connection.password is None:
         raise lacking(connection, "password" if login else "login")
     mask_secret(connection.password)
-    return Credentials(login, connection.password)
+    return Credentials(login, connection.password, password_from=f"the Airflow connection {connection.conn_id}")
 
 
 def credentials_of(server: ServerConfig, standbys: Sequence[tuple[str, int]] = ()) -> Credentials:

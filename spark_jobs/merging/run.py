@@ -31,6 +31,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.policy import lag_of
 from cdc_lib.store.cuts import last_cut, last_cut_by, named_snapshots
+from spark_jobs.disks import disks_of
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.comments import carry_comments, comments_of
 from spark_jobs.merging.faulty_tables import FaultyTables, report_foreign_commits
@@ -231,7 +232,7 @@ def merge_all(
         try:
             cuts = _merged(job, session, lake)
         except CdcError as error:
-            error.fill(source=job.config.source, lake_table=full_name(lake.name))
+            error.fill(source=job.config.source, lake_table=full_name(lake.name), disks=disks_of(job.config))
             if failed is not None:
                 failed.append(FailedTable(tuple(lake.tables), str(lake.name), error))
             raise

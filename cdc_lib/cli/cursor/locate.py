@@ -67,7 +67,9 @@ def show_located(found: LocatedPosition) -> None:
         ("GTIDs before it", checkpoint.gtid_set or "none"),
         ("after it", f"{size(found.bytes_to_end)} to the end of the binlog, {found.binlog_end}"),
     ]
-    if found.cursor is not None and found.bytes_to_cursor is not None:
-        way = "before" if found.bytes_to_cursor >= 0 else "after"
-        rows.append(("from the cursor", f"{size(abs(found.bytes_to_cursor))} {way} {found.cursor}"))
+    if found.cursor is not None:
+        way = f"{'after' if found.is_after_cursor else 'before'} {found.cursor}"
+        known = found.bytes_to_cursor is not None
+        far = size(abs(found.bytes_to_cursor or 0)) if known else "an unknown number of bytes"
+        rows.append(("from the cursor", f"{far} {way}{'' if known else ', whose file the server no longer has'}"))
     table(("", "found"), rows)

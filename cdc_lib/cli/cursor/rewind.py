@@ -33,8 +33,9 @@ def rewind(
     if start is not None:
         found = pipeline.locate(start)
         show_located(found)
-        if found.bytes_to_cursor is not None and found.bytes_to_cursor < 0:
-            say("The changes in between will never be in the lake.", style="bold yellow")
+        if found.is_after_cursor:
+            again = f"cdc snapshot {source} '*.*'"
+            say(f"The changes in between are left out. {again} reads the tables again.", style="bold yellow")
     if not agreed(f"Move the drain cursor of {source}?", yes=yes):
         return
     moved = pipeline.rewind(start, by=caller("cursor rewind"), why=why)

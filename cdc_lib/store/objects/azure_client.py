@@ -19,7 +19,7 @@ from cdc_lib.errors import ConfigError, StoreUnavailable
 from cdc_lib.model.azure_secret import azure_secret
 from cdc_lib.store.objects.azure_errors import LOGIN, fault_of
 from cdc_lib.store.objects.azure_options import AzureOptions
-from cdc_lib.store.objects.keys import check_key
+from cdc_lib.store.objects.keys import check_key, unreached
 from cdc_lib.store.objects.patience import Patience
 
 CONNECTIONS = 32
@@ -118,11 +118,13 @@ class AzureContainer:
                     hint="Name the file with the certificate of its authority in store.ca.",
                     **context,
                 ) from error
-            raise StoreUnavailable(f"could not {action}: {error}", hint="", **context) from error
+            raise StoreUnavailable(
+                f"could not {action}: {error}", hint=unreached(self.account_url), **context
+            ) from error
 
     def _fault(self, error: HttpResponseError, action: str, context: dict[str, str | None]) -> Exception:
         if error.status_code is None or error.status_code < 300:  # an answer that broke off
-            return StoreUnavailable(f"could not {action}: {error}", hint="", **context)
+            return StoreUnavailable(f"could not {action}: {error}", hint=unreached(self.account_url), **context)
         return fault_of(error.status_code, code_of(error), str(error.message), action=action, **context)
 
     def _credential(self) -> Any:

@@ -16,7 +16,7 @@ from cdc_lib.errors import StoreUnavailable
 
 _PAUSES = (0.001, 0.01, 0.05, 0.2)
 """Seconds between two tries, the last of them again and again: a lock is held for milliseconds."""
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 _BYTES = 320
 """Of a lock file: the holder's process and host. A file of one size needs no space once the disk is full."""
 
@@ -60,7 +60,7 @@ def _sign(file: io.FileIO) -> None:
     try:
         os.pwrite(file.fileno(), f"{os.getpid()} {socket.gethostname()}".encode().ljust(_BYTES), 0)
     except OSError as error:
-        if error.errno not in _FULL:
+        if error.errno not in FULL_DISK:
             raise
 
 

@@ -24,7 +24,7 @@ from cdc_lib.errors import ConfigError, StoreUnavailable
 from cdc_lib.model.service_account import service_account as checked
 from cdc_lib.store.objects.gcs_errors import KEYS, fault_of
 from cdc_lib.store.objects.gcs_options import GcsOptions
-from cdc_lib.store.objects.keys import check_key
+from cdc_lib.store.objects.keys import check_key, unreached
 
 CONNECTIONS = 32
 """Connections that are kept open to one server, for threads that share a store."""
@@ -95,20 +95,21 @@ class GoogleBucket:
     def translate_errors(self, action: str, key: str) -> Iterator[None]:
         """Translate the errors of Google's client into this project's."""
         context = {"bucket": self.name, "endpoint": self.options.endpoint_url, "key": key or None}
+        hint = unreached(self.options.endpoint_url or "Google Cloud Storage")
         try:
             yield
         except RetryError as error:
-            raise StoreUnavailable(f"could not {action}: {error.cause or error}", hint="", **context) from error
+            raise StoreUnavailable(f"could not {action}: {error.cause or error}", hint=hint, **context) from error
         except GoogleAPICallError as error:
             raise fault_of(int(error.code or 0), error.message, action=action, **context) from error
         except InvalidResponse as error:
             answer = error.response
             raise fault_of(answer.status_code, answer.text[:300], action=action, **context) from error
         except (TransportError, RequestException, DataCorruption, OSError) as error:
-            raise StoreUnavailable(f"could not {action}: {error}", hint="", **context) from error
+            raise StoreUnavailable(f"could not {action}: {error}", hint=hint, **context) from error
         except GoogleAuthError as error:
             if error.retryable:
-                raise StoreUnavailable(f"could not {action}: no token: {error}", hint="", **context) from error
+                raise StoreUnavailable(f"could not {action}: no token: {error}", hint=hint, **context) from error
             raise ConfigError(f"could not {action}: {error}", hint=KEYS, **context) from error
 
 

@@ -51,6 +51,12 @@ def check_prefix(prefix: str) -> str:
     return prefix
 
 
+def unreached(address: str, *, tls: bool = False) -> str:
+    """Return the hint for a store that does not answer."""
+    how = " and speaks TLS there" if tls else ""
+    return f"It is retried. Check that {address} (store.endpoint_url) runs{how}, and that this machine reaches it: cdc doctor tries it."
+
+
 def hint_of_missing(key: str) -> str:
     """Return the hint for an object that a document names and that does not exist."""
     source, _, rest = key.partition("/")

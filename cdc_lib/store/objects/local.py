@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
 from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
-from cdc_lib.store.objects.file_lock import locked
+from cdc_lib.store.objects.file_lock import FULL_DISK, locked
+from cdc_lib.store.objects.full_disk import full_store
 from cdc_lib.store.objects.keys import check_key, check_prefix, hint_of_missing
 from cdc_lib.store.objects.probe import refuse_broken_conditions
 
@@ -59,7 +60,7 @@ class LocalStore:
     def get(self, key: str) -> StoredObject | None:
         """Return a whole object, or None if it does not exist."""
         path = self._path(key)
-        with _translate_errors("read an object", key):
+        with _translate_errors("read an object", key, self.root):
             try:
                 data = path.read_bytes()
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -74,7 +75,7 @@ class LocalStore:
     def put_if_absent(self, key: str, data: bytes) -> bool:
         """Write an object if the key is free; returns whether this call wrote it."""
         path = self._path(key)
-        with _translate_errors("read an object", key):
+        with _translate_errors("read an object", key, self.root):
             if path.exists():  # spares the writing; the link decides
                 return False
         return self._write(key, data, _link)
@@ -97,13 +98,13 @@ class LocalStore:
     def open_write(self, key: str) -> Iterator[BinaryIO]:
         """Stream a large object; it appears when the block ends without an error, else never."""
         path = self._path(key)
-        with _translate_errors("write an object", key):
-            raw = _open_beside(path, key)
+        with _translate_errors("write an object", key, self.root):
+            raw = _open_beside(path, key, self.root)
         temporary = Path(raw.name)
         try:
             with io.BufferedWriter(raw, _WRITE_BUFFER) as file:
                 yield cast("BinaryIO", file)
-            with _translate_errors("write an object", key):
+            with _translate_errors("write an object", key, self.root):
                 _sync(temporary)
                 with self._locked(key):
                     temporary.replace(path)
@@ -114,7 +115,7 @@ class LocalStore:
     def open_read(self, key: str) -> BinaryIO:
         """Open an object for reading with seek; raises CorruptBatch if it does not exist."""
         path = self._path(key)
-        with _translate_errors("read an object", key):
+        with _translate_errors("read an object", key, self.root):
             try:
                 return path.open("rb")
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
@@ -125,7 +126,7 @@ class LocalStore:
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """List every object whose key starts with the prefix, in the order of their keys."""
         folder, _, _ = check_prefix(prefix).rpartition("/")
-        with _translate_errors("list objects", prefix):
+        with _translate_errors("list objects", prefix, self.root):
             yield from _walk(self.root / folder, f"{folder}/" if folder else "", prefix)
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -133,7 +134,7 @@ class LocalStore:
         for key in keys:
             path = self._path(key)
             with (
-                _translate_errors("delete an object", key),
+                _translate_errors("delete an object", key, self.root),
                 suppress(FileNotFoundError, NotADirectoryError),
                 self._locked(key),
             ):
@@ -143,13 +144,13 @@ class LocalStore:
     def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:
         """Return the temporary files below a prefix that were last written before a time."""
         folder, _, _ = check_prefix(prefix).rpartition("/")
-        with _translate_errors("list temporary files", prefix):
+        with _translate_errors("list temporary files", prefix, self.root):
             return [found for found in _leftovers(self.root / folder, self.root) if found.modified < before]
 
     def discard(self, writes: Iterable[Unfinished]) -> None:
         """Remove temporary files; a missing one is no error."""
         for one in writes:
-            with _translate_errors("remove a temporary file", one.name):
+            with _translate_errors("remove a temporary file", one.name, self.root):
                 (self.root / one.name).unlink(missing_ok=True)
 
     def url(self, key: str) -> str:
@@ -170,8 +171,8 @@ class LocalStore:
     def _write(self, key: str, data: bytes, publish: Callable[[Path, Path], bool]) -> bool:
         """Write a temporary file and publish it under the key's lock; returns the result of ``publish``."""
         path = self._path(key)
-        with _translate_errors("write an object", key):
-            raw = _open_beside(path, key)
+        with _translate_errors("write an object", key, self.root):
+            raw = _open_beside(path, key, self.root)
             temporary = Path(raw.name)
             try:
                 with io.BufferedWriter(raw) as file:
@@ -215,13 +216,14 @@ class _File(io.FileIO):
     """A file that raises this project's errors, for example for a full disk, through any library that writes to it."""
 
     key = ""
+    root = Path()
 
     def write(self, data: Buffer, /) -> int:
-        with _translate_errors("write an object", self.key):
+        with _translate_errors("write an object", self.key, self.root):
             return super().write(data)
 
 
-def _open_beside(path: Path, key: str, attempts: int = 100) -> _File:
+def _open_beside(path: Path, key: str, root: Path, attempts: int = 100) -> _File:
     """Open a new temporary file in the folder of the path; creates the folder."""
     try:
         _make_folder(path.parent)
@@ -230,8 +232,8 @@ def _open_beside(path: Path, key: str, attempts: int = 100) -> _File:
         # Another process deleted the folder's last object and the folder between the two lines above.
         if attempts == 1:
             raise
-        return _open_beside(path, key, attempts - 1)
-    file.key = key
+        return _open_beside(path, key, root, attempts - 1)
+    file.key, file.root = key, root
     return file
 
 
@@ -296,18 +298,18 @@ def _leftovers(folder: Path, root: Path) -> Iterator[Unfinished]:
 
 
 @contextmanager
-def _translate_errors(action: str, key: str) -> Iterator[None]:
-    """Translate errors of the operating system into this project's."""
+def _translate_errors(action: str, key: str, root: Path) -> Iterator[None]:
+    """Translate errors of the operating system into this project's; ``root`` is the folder of the store."""
     try:
         yield
     except OSError as error:
         kind = StoreUnavailable if error.errno in _TRY_AGAIN else StoreError
         hints = {
-            errno.ENOSPC: "The disk is full.",
-            errno.EDQUOT: "The disk quota is used up.",
-            errno.EACCES: "Give the user that runs this the right to write to the folder.",
-            errno.EROFS: "The file system is mounted read-only.",
-            errno.EPERM: "The file system may lack hard links; take one that has them.",
+            errno.EACCES: f'mkdir -p "{root}" && chown -R "$(id -un)" "{root}"',
+            errno.EROFS: f"The file system of {root} is mounted read-only.",
+            errno.EPERM: f"The file system of {root} may lack hard links; take one that has them.",
         }
         hint = hints.get(error.errno or 0, "")
+        if error.errno in FULL_DISK:
+            hint = full_store(root, key)
         raise kind(f"could not {action}: {error.strerror or error}", hint=hint, key=key) from error

@@ -33,7 +33,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
 from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
-from cdc_lib.store.objects.keys import check_key, check_prefix, hint_of_missing
+from cdc_lib.store.objects.keys import check_key, check_prefix, hint_of_missing, unreached
 from cdc_lib.store.objects.own_write import etag_of_own_write
 from cdc_lib.store.objects.probe import ConditionsProbe
 from cdc_lib.store.objects.s3_errors import CONFLICT, NOT_FOUND, PRECONDITION_FAILED, fault_of
@@ -304,7 +304,7 @@ class _Bucket:
                     "store.endpoint_url as its certificate does.",
                     **context,
                 ) from error
-            hint = "Check store.endpoint_url: does the server speak TLS there?" if isinstance(error, SSLError) else ""
+            hint = unreached(self.options.endpoint_url or "Amazon S3", tls=isinstance(error, SSLError))
             raise StoreUnavailable(f"could not {action}: {error}", hint=hint, **context) from error
         except BotoCoreError as error:
             hint = "Check the store section of the source file, and the AWS credentials of this process."

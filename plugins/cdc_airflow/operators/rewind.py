@@ -106,8 +106,10 @@ class RewindOperator(CdcOperator):
             found = pipeline.locate(start)
             position = str(found.checkpoint.position)
             self.log.info("%s is %s; the drain cursor is at %s", start, position, found.cursor)
-            if found.bytes_to_cursor is not None and found.bytes_to_cursor < 0:
-                self.log.warning("it is after the cursor: the changes in between will never be in the lake")
+            if found.is_after_cursor:
+                self.log.warning(
+                    "it is after the cursor: the changes in between are left out, until their tables are read again"
+                )
             if not move:
                 self.log.info("nothing was moved; a run with move on does it")
                 return {"position": position, "moved": False}

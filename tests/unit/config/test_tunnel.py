@@ -62,9 +62,11 @@ def test_its_secrets_come_from_the_named_variables():
 
 def test_they_are_handed_to_the_process_of_a_job():
     """Which removes them from its environment."""
-    credentials = Credentials("cdc", "p", "mask", HopLogin("tunnel", "h", "k\ney", "word"))
+    credentials = Credentials("cdc", "p", "mask", HopLogin("tunnel", "h", "k\ney", "word"), "the Airflow connection c")
     environment = handed_on(credentials)
-    assert take_handed(environment) == credentials
+    taken = take_handed(environment)
+    assert taken == credentials
+    assert taken.password_from == credentials.password_from
     assert not environment
 
 

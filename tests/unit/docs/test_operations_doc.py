@@ -77,6 +77,26 @@ def test_a_message_of_the_page_is_in_the_code(message):
     assert [part for part in parts if part not in texts()] == []
 
 
+SYMPTOMS = re.findall(r"^\| ([a-z][^|`]*) \| `([^`]+)`.* \| (.*) \|$", TEXT.partition("\n## ")[0], flags=re.MULTILINE)
+"""The task that is red, how its log begins, and what to do."""
+
+
+def test_the_page_begins_with_ten_symptoms():
+    """Before its first heading: on the first screen, without an error's class."""
+    assert len(SYMPTOMS) == 10
+    first = TEXT.partition("\n## ")[0]
+    assert len(first.splitlines()) < 30
+    assert not CLASSES & set(re.findall(r"\w+", first))
+
+
+@pytest.mark.parametrize("message", sorted({message for _, message, _ in SYMPTOMS}))
+def test_the_first_line_of_a_symptom_is_in_the_code(message):
+    """A reworded message is found; that of a symptom is further down too, with what it means."""
+    parts = [part.strip(" :") for part in re.split("…|; ", message) if part.strip(" :")]
+    assert parts
+    assert [part for part in parts if part not in texts()] == []
+
+
 PROCEDURES = TEXT.partition("## Procedures")[2]
 HEADINGS = re.findall(r"^### (.*)$", PROCEDURES, flags=re.MULTILINE)
 TESTS = ROOT / "tests" / "integration" / "spark"

@@ -11,7 +11,7 @@ import yaml
 from cdc_lib.config import load_source
 from cdc_lib.config.work import SparkServerConfig
 from cdc_lib.errors import ConfigError, IncompatibleSchema, MergeConflict, MergeError, SparkUnavailable, dump_error
-from cdc_lib.jobs.client import SparkServer, job_request, raise_for
+from cdc_lib.jobs.client import SparkServer, _start_of, job_request, raise_for
 from cdc_lib.jobs.request import JobStatus, State
 from tests.harness.lake import lake_config
 from tests.harness.servers.process import free_port
@@ -50,6 +50,21 @@ def test_a_server_that_does_not_run_is_an_error_that_can_be_tried_again() -> Non
     with pytest.raises(SparkUnavailable, match="does not answer") as caught:
         server.status()
     assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "command"),
+    [
+        ("http://127.0.0.1:9001", None, "cdc spark serve --port 9001 --no-token"),
+        ("http://spark.internal:8998/", "TOKEN", "cdc spark serve --host 0.0.0.0 --port 8998 --token-env TOKEN"),
+        ("https://spark.internal", "TOKEN", "cdc spark serve --host 0.0.0.0 --token-env TOKEN"),
+    ],
+)
+def test_the_command_that_starts_the_server_is_that_of_the_source_file(
+    url: str, token: str | None, command: str
+) -> None:
+    """A server on other options would not be the one of the file."""
+    assert _start_of(SparkServerConfig(url=url, token_env=token)) == command
 
 
 def test_a_token_that_is_not_set_is_named() -> None:

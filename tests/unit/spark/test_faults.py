@@ -54,6 +54,14 @@ def test_a_lost_file_of_a_batch_is_written_again_by_the_command_of_the_hint():
     assert error.hint.startswith("cdc batches refill shop ")
 
 
+def test_a_full_disk_is_named_by_the_folders_of_the_job():
+    """With what is free there."""
+    error = fault_of(AnalysisException("java.io.IOException: No space left on device"), "merge", "a.b")
+    error.fill(source="shop", disks="/lake (0 bytes free)")
+    assert error.hint.startswith("A disk is full. Here: /lake (0 bytes free). ")
+    assert "cdc batches gc shop --yes" in error.hint
+
+
 def test_failures_of_several_tables_are_retryable_only_if_all_are():
     """One permanent failure is enough to stop."""
     conflict, stuck = MergeConflict("first"), MergeError("second")

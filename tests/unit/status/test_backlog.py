@@ -38,9 +38,10 @@ def test_the_backlog_ends_at_the_end_of_the_binlog_that_was_seen():
         (None, SEEN),
         (drained_to(3, 400), None),
         (drained_to(4, 600), SEEN),
+        (drained_to(1, 400), SEEN),
         (drained_to(3, 400), replace(SEEN, identity=replace(IDENTITY, server_uuid="0" * 8))),
     ],
-    ids=["before the first plan", "never seen", "drained further since", "another server"],
+    ids=["before the first plan", "never seen", "drained further since", "purged", "another server"],
 )
 def test_what_nobody_knows_is_no_backlog(drain: Cursor | None, seen: ServerObservation | None):
     """None, never 0."""
