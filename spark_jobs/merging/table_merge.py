@@ -361,11 +361,14 @@ class TableMerge:
             raise redefined_error(fault, routed.table)
         assert since is not None  # of a snapshot that a person asked for
         mode = mode_of(schemas[0], configured) if schemas or state is None else state.mode
-        work = beginning_at(self._work(routed.table, mode, batches, state), since)
+        whole = self._work(routed.table, mode, batches, state)
+        work = beginning_at(whole, since)
         work = replace(work, inputs=live(self.store, routed.table, work, since))
         if state is not None and schemas:
             layout = fitted(layout_of(self.config, lake), lake_columns(schemas[0], configured), str(lake.name))
             state = target.begin_again(schemas[0], configured, renames, layout)
+        else:  # its former rows are still there: the statements remove them
+            work = replace(work, resets=whole.resets)
         part = self._remembering(Contribution(routed, work, schemas, renames))
         return self._reached(lake, target, [part], self._apply(session, target, lake, [part], state))
 

@@ -151,3 +151,22 @@ def test_a_new_snapshot_is_an_entry_followed_by_its_rows(listed):
         listed.round()
     listed.assert_equal("list")
     assert listed.ops("list") == "trrrtrrrr"
+
+
+@pytest.mark.parametrize("rows", ["", "INSERT INTO {t} VALUES (3, 1.5)"])
+def test_a_list_whose_column_has_another_type_begins_again_after_a_drop_and_create(listed, rows):
+    """Also if no row comes after the CREATE: then nothing but the statements says that the former ones are gone."""
+    listed.execute("CREATE TABLE other (k INT, v DATE)")
+    listed.execute("INSERT INTO other VALUES (1, '2024-01-01'), (2, NULL)")
+    listed.round()
+    for statement in (
+        "ALTER TABLE other DROP COLUMN v, ADD COLUMN v DECIMAL(10,2)",
+        "UPDATE other SET k = 7",
+        "DROP TABLE other",
+        "CREATE TABLE other (k INT, v DECIMAL(10,2))",
+        *([rows.format(t="other")] if rows else []),
+    ):
+        listed.execute(statement)
+    for _ in range(3):
+        listed.round()
+    assert listed.ops("other").rpartition("t")[2] == "c" * bool(rows)
