@@ -8,11 +8,11 @@ from cdc_lib.apply import decide
 from cdc_lib.errors import MergeError
 from cdc_lib.model.merge_plan import MergePlan
 from spark_jobs.iceberg import lake_table
-from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.deleted_rows import DeletedRows
+from spark_jobs.iceberg.row_files import RowFiles
 from tests.harness.lake import Lake
 
-OF_ARROW = {"_written": ArrowRows, "_write_vectors": DeletedRows}
+OF_ARROW = {"_written": RowFiles, "_write_vectors": DeletedRows}
 """Methods that write the files of a merge in Arrow, and their classes."""
 
 

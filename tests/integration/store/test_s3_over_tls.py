@@ -68,7 +68,7 @@ def test_a_server_without_tls_is_named(store, s3_server, tmp_path):
     endpoint = s3_server.endpoint.replace("http:", "https:")
     with pytest.raises(StoreUnavailable) as caught:
         store(s3_server, "any", ca=tmp_path / "ca.pem", endpoint_url=endpoint).get("a")
-    assert "does the server speak TLS" in caught.value.hint
+    assert f"Check that {endpoint} (store.endpoint_url) runs and speaks TLS there" in caught.value.hint
 
 
 @pytest.mark.parametrize("content", [None, "no certificate"])
