@@ -41,7 +41,7 @@ def why_not(
     scd2, chunks = work.mode == "scd2", any(each.batch.manifest.chunk is not None for each in work.inputs)
     first = marker.merged_to.epoch if marker.merged_to is not None else plan.epoch
     reasons = {
-        "the lake table is of another source of the same name": _is_of_another(marker, plan),
+        "the lake table is of another source of the same name": marker.is_foreign_to(plan.source_uuid),
         "a snapshot chunk comes after changes that are already merged": work.replay is not None,
         "a part of the table is read again": bool(work.ranges),
         "columns were added with a default": bool(work.added_defaults),
@@ -81,13 +81,8 @@ def is_plain(
         files: with the changes.
     """
     is_rewritten = work.mode == "scd2" and any(one.since is not None for one in superseded)
-    by_spark = _is_of_another(marker, plan) or work.ranges or work.added_defaults or is_rewritten
+    by_spark = marker.is_foreign_to(plan.source_uuid) or work.ranges or work.added_defaults or is_rewritten
     return not by_spark and not why_not_partial(routed, work, superseded, files)
-
-
-def _is_of_another(marker: Marker, plan: MergePlan) -> bool:
-    """Whether a lake table is of another source of the same name."""
-    return not marker.is_blank and marker.source_uuid != plan.source_uuid
 
 
 def why_not_partial(

@@ -1,6 +1,6 @@
 """The versions of rows (scd2) that changes make, by the rule of :mod:`cdc_lib.merge.scd2`, which DuckDB runs.
 
-The rule sees numbers in place of keys and rows: equal ones have equal numbers, whatever their types are.
+The rule sees numbers in place of keys and rows: equal ones have equal numbers, so that it needs no types.
 """
 
 from __future__ import annotations

@@ -236,6 +236,10 @@ class Marker:
         """Whether nothing was ever merged."""
         return self.merged_to is None and not self.snapshots
 
+    def is_foreign_to(self, source_uuid: str) -> bool:
+        """Whether another incarnation of the source wrote it, so that it is not valid."""
+        return not self.is_blank and self.source_uuid != source_uuid
+
     @property
     def reads(self) -> tuple[Point, Point] | None:
         """The points between which the snapshots' rows were read; None without a full snapshot.

@@ -83,3 +83,8 @@ def bytes_between(start: Position, files: Sequence[tuple[str, int]], binlog_end:
             total += binlog_end.offset if number == binlog_end.file_number else size
             total -= start.offset if number == start.file_number else 0
     return max(total, 0)
+
+
+def bytes_left(position: Position, files: Sequence[tuple[str, int]], binlog_end: Position) -> int | None:
+    """Return the bytes of binlog from a position to its end; None if the server has purged the file of the position."""
+    return bytes_between(position, files, binlog_end) if is_kept(position, files) else None

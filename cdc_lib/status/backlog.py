@@ -5,7 +5,7 @@ from __future__ import annotations
 from cdc_lib.model.backlog import Backlog
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.observation import ServerObservation
-from cdc_lib.plan.windows import bytes_between, is_kept
+from cdc_lib.plan.windows import bytes_left
 
 
 def backlog_of(drain: Cursor | None, seen: ServerObservation | None) -> Backlog | None:
@@ -16,7 +16,7 @@ def backlog_of(drain: Cursor | None, seen: ServerObservation | None) -> Backlog 
     """
     if drain is None or seen is None or not seen.identity.is_same_server(drain.identity):
         return None
-    if drain.position > seen.binlog_end or not is_kept(drain.position, seen.files):
+    if drain.position > seen.binlog_end:
         return None
-    size = bytes_between(drain.position, seen.files, seen.binlog_end)
-    return Backlog(size, size / seen.drain_rate if seen.drain_rate else None)
+    size = bytes_left(drain.position, seen.files, seen.binlog_end)
+    return None if size is None else Backlog(size, size / seen.drain_rate if seen.drain_rate else None)

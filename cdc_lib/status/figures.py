@@ -17,7 +17,7 @@ from cdc_lib.model.quarantine import LaggingTable
 from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.waiting import unmerged
-from cdc_lib.plan.windows import bytes_between, is_kept
+from cdc_lib.plan.windows import bytes_left
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.status.backlog import backlog_of
 from cdc_lib.status.coverage import unresolved
@@ -96,9 +96,7 @@ def lag_bytes(drain: Cursor | None, lake: Cursor | None, seen: ServerObservation
     here = in_this_epoch(drain, lake)
     if not seen.identity.is_same_server(here.identity) or here.position > seen.binlog_end:
         return None
-    if not is_kept(here.position, seen.files):
-        return None
-    return bytes_between(here.position, seen.files, seen.binlog_end)
+    return bytes_left(here.position, seen.files, seen.binlog_end)
 
 
 def _pending(windows: Sequence[StoredWindow], drain: Cursor | None, lake: Cursor | None) -> int | None:

@@ -37,7 +37,7 @@ from cdc_lib.mysql.xa_recover import judge_prepared
 from cdc_lib.plan.definitions import ServerDefinitions
 from cdc_lib.plan.gaps import gap_of, lost_chunks, lost_cursor
 from cdc_lib.plan.start import address_of
-from cdc_lib.plan.windows import bytes_between, is_kept
+from cdc_lib.plan.windows import bytes_left
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine.tables import findings as quarantine_findings
 from cdc_lib.status.binlog_retention import look_ahead
@@ -190,9 +190,7 @@ def _head_and_pending(
     here = None if drain is None or lake is None else in_this_epoch(drain, lake)
     if facts.binlog_end is None or here is None or not facts.identity.is_same_server(here.identity):
         return facts.binlog_end, None
-    if not is_kept(here.position, facts.files):
-        return facts.binlog_end, None
-    return facts.binlog_end, bytes_between(here.position, facts.files, facts.binlog_end)
+    return facts.binlog_end, bytes_left(here.position, facts.files, facts.binlog_end)
 
 
 def _needed(drain: Cursor | None, lake: Cursor | None) -> BinlogCheckpoint | None:

@@ -150,9 +150,9 @@ class ArrowRows:
         new, stays = spliced(changes, existing, self.lake.primary_key, own, rules, unfinished)
         deletes, start = list[DeletesOf](), 0
         for of_file, touched in found:
-            gone = touched[~stays[start : start + len(touched)]]
+            replaced = touched[~stays[start : start + len(touched)]]
             start += len(touched)
-            positions = np.union1d(of_file.positions, gone)
+            positions = np.union1d(of_file.positions, replaced)
             deletes += [replace(of_file, positions=positions)] if len(positions) else []
         self.files.delete(deletes, done)
         return self._with_rows(done, new, ended)

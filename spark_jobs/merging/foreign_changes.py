@@ -168,7 +168,7 @@ class ForeignChangeDetector:
         marker = state.markers.get(table, Marker()) if state is not None else Marker()
         if (fault := unpublished(state)) is not None:
             return fault
-        if state is not None and not marker.is_blank and marker.source_uuid != self.plan.source_uuid:
+        if state is not None and marker.is_foreign_to(self.plan.source_uuid):
             return other_incarnation(state)
         return None if cuts else foreign_table(state)
 
@@ -188,8 +188,3 @@ class ForeignChangeDetector:
             if (cut.lake_table, one.snapshot_id) not in known
         )
         return past
-
-
-def is_foreign_to(marker: Marker, plan: MergePlan) -> bool:
-    """Whether another incarnation of the source wrote a marker, so that it is not valid."""
-    return not marker.is_blank and marker.source_uuid != plan.source_uuid

@@ -85,7 +85,7 @@ from spark_jobs.changes.table_resets import entries
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT, LakeTarget
 from spark_jobs.merging.computed import with_computed
-from spark_jobs.merging.foreign_changes import Abandoned, ForeignChangeDetector, is_foreign_to
+from spark_jobs.merging.foreign_changes import Abandoned, ForeignChangeDetector
 from spark_jobs.merging.range_deletes import RangeDeletes
 from spark_jobs.merging.reselect import Origin, Say, SourceReselect
 from spark_jobs.runtime.log_lines import say as say_line
@@ -348,7 +348,7 @@ class TableMerge:
             or misfit(self._schemas(routed, batches, state), configured, state) is None
         ):
             raise why
-        known = Marker() if is_foreign_to(marker, self.plan) else marker
+        known = Marker() if marker.is_foreign_to(self.plan.source_uuid) else marker
         mirrored = self.decide(routed.table, "mirror", batches, known, self.plan, self._policy(routed.table))
         since = obsolete_before(mirrored, known, state) if why is not None else mirrored.rebuild_before
         inputs = mirrored.inputs if since is None else live(self.store, routed.table, mirrored, since)
@@ -484,7 +484,7 @@ class TableMerge:
             keys = (routed_schema(schema, routed.target).primary_key for schema in schemas)
             return frozenset(tuple(name.lower() for name in key) for key in keys)
 
-        known = Marker() if is_foreign_to(marker, self.plan) else marker
+        known = Marker() if marker.is_foreign_to(self.plan.source_uuid) else marker
         return self.counts(routed.table, batches, known, state, keys_of)
 
     def _work(self, table: TableName, mode: Mode, batches: Sequence[StoredBatch], state: LakeTable | None) -> TableWork:
@@ -492,7 +492,7 @@ class TableMerge:
         marker = _marker(state, table)
         if self.watch is not None:
             marker = self.watch.with_drop(table, marker)
-        foreign = is_foreign_to(marker, self.plan)
+        foreign = marker.is_foreign_to(self.plan.source_uuid)
         known, policy = Marker() if foreign else marker, self._policy(table)
         work = self.decide(table, mode, batches, known, self.plan, policy)
         if not work.inputs:
@@ -544,7 +544,7 @@ class TableMerge:
         if not self._policy(routed.table).watches_columns:
             return ColumnDecision()
         marker = _marker(state, routed.table)
-        known = Marker() if is_foreign_to(marker, self.plan) else marker
+        known = Marker() if marker.is_foreign_to(self.plan.source_uuid) else marker
         renames = self._renames(routed.table, state)
         policy, epochs = self._policy(routed.table), self._epoch_changes()
         return decide_columns(policy, routed, work.inputs, state, known, renames, epochs)

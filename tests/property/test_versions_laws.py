@@ -77,7 +77,7 @@ class Versions:
         if guard:
             where += f" OR (_to_epoch, _to_binlog, _to_offset, _to_row) >= {first}"
         self.engine.execute(
-            f"CREATE OR REPLACE TABLE standing AS SELECT * FROM lake WHERE id IN (SELECT id FROM changes) AND ({where})"
+            f"CREATE OR REPLACE TABLE existing AS SELECT * FROM lake WHERE id IN (SELECT id FROM changes) AND ({where})"
         )
         if again:
             self._make_anew({change[3] for change in changes} | {cut.reset.epoch for cut in cuts}, cuts, again)
@@ -85,7 +85,7 @@ class Versions:
             self._found(cuts, unfinished)
         place = "id, _epoch, _binlog, _offset, _row"
         self.engine.execute(
-            f"DELETE FROM lake WHERE ({place}) IN (SELECT ({place}) FROM standing)"
+            f"DELETE FROM lake WHERE ({place}) IN (SELECT ({place}) FROM existing)"
             f" AND ({place}) NOT IN (SELECT ({place}) FROM found WHERE {SAME})"
         )
         names = ", ".join(map(quote, (*ROW, *ENDS)))
@@ -93,18 +93,18 @@ class Versions:
 
     def _found(self, cuts, unfinished):
         names = ", ".join(map(quote, (*ROW, *ENDS)))
-        standing = self.engine.sql(f"SELECT {names} FROM standing").to_arrow_table()
+        existing = self.engine.sql(f"SELECT {names} FROM existing").to_arrow_table()
         ends = ", ".join(f"NULL::{TYPES[name]} AS {quote(name)}" for name in ENDS)
         changes = self.engine.sql(f"SELECT *, {ends} FROM changes").to_arrow_table()
         rules = [Superseded(Point(*cut.reset[:3]), {}, at=cut.reset.at, by_snapshot=cut.by_snapshot) for cut in cuts]
-        new, stays = spliced(changes, standing, ("id",), ("v",), rules, unfinished)
-        self.engine.register("rows", pa.concat_tables([new, standing.filter(pa.array(stays))]))
+        new, stays = spliced(changes, existing, ("id",), ("v",), rules, unfinished)
+        self.engine.register("rows", pa.concat_tables([new, existing.filter(pa.array(stays))]))
         self.engine.register("same", pa.table({SAME: [False] * new.num_rows + [True] * int(stays.sum())}))
         self.engine.execute("CREATE OR REPLACE TABLE found AS SELECT * FROM rows POSITIONAL JOIN same")
 
     def _make_anew(self, epochs, cuts, again):
         self.engine.execute(
-            f"CREATE OR REPLACE TABLE made AS {without_sql('standing', again, cuts, ('id', 'v'), quote)}"
+            f"CREATE OR REPLACE TABLE made AS {without_sql('existing', again, cuts, ('id', 'v'), quote)}"
         )
         for epoch in sorted(epochs):
             here = [cut for cut in cuts if cut.reset.epoch == epoch]
@@ -112,7 +112,7 @@ class Versions:
             events = events_sql(changes, "made", here, ("id",), ("v",), quote, keys_of="changes")
             sql = versions_sql(f"({events}) AS u", ("id",), ("v",), quote, replayed=epoch > 1)
             self.engine.execute(f"CREATE OR REPLACE TABLE made AS {sql}")
-        self.engine.execute(f"CREATE OR REPLACE TABLE found AS {same_sql('made', 'standing', ('id',), ('v',), quote)}")
+        self.engine.execute(f"CREATE OR REPLACE TABLE found AS {same_sql('made', 'existing', ('id',), ('v',), quote)}")
 
     def rows(self):
         return sorted(self.engine.execute("SELECT * FROM lake").fetchall(), key=repr)

@@ -13,7 +13,7 @@ def full_disk(folder: Path) -> str:
 
 def full_store(root: Path, key: str) -> str:
     """Return the hint about the disk of a store in which an object could not be written."""
-    source = key.partition("/")[0] if key[0] != "_" else "SOURCE"
+    source = key.partition("/")[0] if not key.startswith("_") else "SOURCE"
     return f"{full_disk(root)} cdc batches gc {source} --yes removes batches that all have read."
 
 

@@ -155,7 +155,7 @@ def test_a_new_snapshot_is_an_entry_followed_by_its_rows(listed):
 
 @pytest.mark.parametrize("rows", ["", "INSERT INTO {t} VALUES (3, 1.5)"])
 def test_a_list_whose_column_has_another_type_begins_again_after_a_drop_and_create(listed, rows):
-    """Also if no row comes after the CREATE: then nothing but the statements says that the former ones are gone."""
+    """Also if no row comes after the CREATE: then nothing but the statements removes the former ones."""
     listed.execute("CREATE TABLE other (k INT, v DATE)")
     listed.execute("INSERT INTO other VALUES (1, '2024-01-01'), (2, NULL)")
     listed.round()

@@ -83,7 +83,7 @@ def new_column(read: WordReader, charset: str, rules: Rules) -> NewColumn:
 
 
 def convert(kind: Spelled, declared: str, charset: str) -> None:
-    """Give a type the character set to which the statement converts its table, whatever it declares; bytes stay bytes."""
+    """Give a type the character set to which the statement converts its table, also if it declares another one; bytes stay bytes."""
     if charset and kind.charset is not None and (kind.charset or declared) != "binary":
         kind.charset = charset
 

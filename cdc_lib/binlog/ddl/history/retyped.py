@@ -130,7 +130,7 @@ def _spoiled(known: Definition | None, charset: str, *, strict: bool) -> str:
 def converts_to_others(old: SourceType, charset: str, *, strict: bool = True) -> bool:
     """Whether values may be others after ``CONVERT TO CHARACTER SET``.
 
-    Servers keep the bytes of labels of ENUM and SET, whatever these mean in the new character set.
+    Servers keep the bytes of labels of ENUM and SET, which may be other characters in the new character set.
 
     Args:
         old: the former type.
