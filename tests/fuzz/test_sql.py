@@ -14,8 +14,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from tests.fuzz.sql.compare import calendar_day, differences
 from tests.fuzz.sql.generate import Maker
 from tests.fuzz.sql.program import MAIN, SIDE, Part, Program, Statement, parse
+from tests.fuzz.sql.run import recorded, run_program
 from tests.fuzz.sql.shrink import Shrinker, without_empty_swaps
 from tests.fuzz.sql.verdict import Failure
+from tests.fuzz.sql.world import World
 
 FLAVORS = ("mysql", "mariadb")
 _DOTTED = re.compile(r"\s*(ALTER|TRUNCATE|DROP|RENAME)\s+((ONLINE|IGNORE|TABLES?|IF|EXISTS)\s+)*\.", re.IGNORECASE)
@@ -79,6 +81,26 @@ def test_a_server_takes_nearly_all_statements(any_server, database):
     finally:
         any_server.execute("SET GLOBAL lock_wait_timeout = DEFAULT, innodb_lock_wait_timeout = DEFAULT")
     assert len(refused) < count / 4, refused
+
+
+def test_a_table_that_a_session_still_locks_ends_its_program_alone(any_server, spark_lake, tmp_path):
+    """Neither the comparison nor the removal of the databases may end the programs beside it."""
+    world = World(tmp_path)
+    world.spark, world.lake = spark_lake[0], spark_lake[1].lake
+    world._servers[any_server.flavor, "FULL"] = any_server
+    snapshot = Part(
+        "snapshot", (Statement("CREATE TABLE t (id INT PRIMARY KEY)"), Statement("INSERT INTO t VALUES (1)"))
+    )
+    changes = Part("changes 1", (Statement("INSERT INTO t VALUES (2)"), Statement("LOCK TABLES t WRITE")))
+    any_server.execute("SET GLOBAL lock_wait_timeout = 1, innodb_lock_wait_timeout = 1")
+    try:
+        outcome = run_program(world, any_server.flavor, recorded(Program(any_server.flavor, (snapshot, changes))))
+    finally:
+        any_server.execute("SET GLOBAL lock_wait_timeout = DEFAULT, innodb_lock_wait_timeout = DEFAULT")
+    assert outcome.failure is None
+    [(what, answer)] = outcome.refused
+    assert what == "the comparison"
+    assert "1205" in answer
 
 
 def test_a_failing_program_is_made_as_small_as_it_can_be():

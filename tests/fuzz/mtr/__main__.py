@@ -18,7 +18,7 @@ from random import Random
 import pymysql
 
 from tests.fuzz.mtr.suites import TESTS, Tests, stopping
-from tests.fuzz.sql.run import Running
+from tests.fuzz.sql.run import LOCK_WAIT_TIMEOUT, Running
 from tests.fuzz.sql.verdict import Failure
 from tests.fuzz.sql.world import Home, World
 from tests.harness.servers import SqlServer
@@ -129,7 +129,7 @@ class _Test:
         except pymysql.OperationalError as error:
             if self._alive(home.server):
                 # A session of the test holds a lock on a table that is compared, or the test removed the table's file.
-                if error.args[0] in (1205, 1099, 1100, 1030, 1814):
+                if error.args[0] in (LOCK_WAIT_TIMEOUT, 1099, 1100, 1030, 1814):
                     return None
                 return Failure("comparison", str(error.args), (), number)
             return None  # the test ended the server itself

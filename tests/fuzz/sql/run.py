@@ -23,6 +23,7 @@ from tests.fuzz.sql.world import Home, World
 Feed = Generator[Part | Statement, bool, None]
 """Yields a part, then its statements, and so on; it is sent whether the server took the statement."""
 
+LOCK_WAIT_TIMEOUT = 1205
 RUNS = 5
 """Runs of the product after a part: a new snapshot may take a second or third one."""
 _RETRIES = 2
@@ -54,31 +55,42 @@ def recorded(program: Program) -> Feed:
 def run_program(world: World, flavor: str, feed: Feed, metadata: str = "FULL") -> Outcome:
     """Run a program, part by part, until the first failure."""
     outcome = Outcome(Program(flavor, (), metadata))
+    parts: list[tuple[str, list[Statement]]] = []
     with world.home(flavor, metadata) as home, _Sessions(home) as sessions:
-        running = Running(home)
-        parts: list[tuple[str, list[Statement]]] = []
         try:
-            step = next(feed)
-            while True:
-                taken = True
-                if isinstance(step, Part):
-                    if parts and (failure := running.part(len(parts) - 1, parts[-1][1])):
-                        outcome.failure = failure
-                        break
-                    parts.append((step.title, []))
-                else:
-                    refusal = sessions.execute(step)
-                    taken = refusal is None
-                    if refusal is None:
-                        parts[-1][1].append(step)
-                    else:
-                        outcome.refused.append((step.sql, refusal))
-                step = feed.send(taken)
-        except StopIteration:
-            outcome.failure = running.part(len(parts) - 1, parts[-1][1]) or running.way_out(len(parts) - 1)
-        made = tuple(Part(title, tuple(statements)) for title, statements in parts)
-        outcome.program = Program(flavor, made, metadata)
+            outcome.failure = _failure_of(feed, Running(home), sessions, parts, outcome.refused)
+        except pymysql.OperationalError as error:
+            if error.args[0] != LOCK_WAIT_TIMEOUT:
+                raise
+            outcome.refused.append(("the comparison", str(error)))  # a session of the program locks a table
+    made = tuple(Part(title, tuple(statements)) for title, statements in parts)
+    outcome.program = Program(flavor, made, metadata)
     return outcome
+
+
+def _failure_of(
+    feed: Feed,
+    running: Running,
+    sessions: _Sessions,
+    parts: list[tuple[str, list[Statement]]],
+    refused: list[tuple[str, str]],
+) -> Failure | None:
+    """Run a feed until the first failure; ``parts`` and ``refused`` receive what the server took, and what it did not."""
+    try:
+        step = next(feed)
+        while True:
+            refusal = None
+            if isinstance(step, Part):
+                if parts and (failure := running.part(len(parts) - 1, parts[-1][1])):
+                    return failure
+                parts.append((step.title, []))
+            elif (refusal := sessions.execute(step)) is None:
+                parts[-1][1].append(step)
+            else:
+                refused.append((step.sql, refusal))
+            step = feed.send(refusal is None)
+    except StopIteration:
+        return running.part(len(parts) - 1, parts[-1][1]) or running.way_out(len(parts) - 1)
 
 
 class _Sessions:
@@ -99,10 +111,10 @@ class _Sessions:
         """Run a statement; returns the server's refusal, None if it took it."""
         main, side = self._home.names
         sql = statement.sql.replace(MAIN, main).replace(SIDE, side)
-        session = self._open.get(statement.session)
-        if session is None or not session.open:
-            session = self._open[statement.session] = self._home.server.connect(database=main)
         try:
+            session = self._open.get(statement.session)
+            if session is None or not session.open:
+                session = self._open[statement.session] = self._home.server.connect(database=main)
             with session.cursor() as cursor:
                 cursor.execute(sql)
                 cursor.fetchall()
