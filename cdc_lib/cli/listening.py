@@ -1,9 +1,10 @@
-"""What the commands that listen have in common: only who has the token may send requests, also on the same machine."""
+"""What the commands that listen have in common: who has the token may send requests, or at a socket only the same user."""
 
 from __future__ import annotations
 
 import os
 import secrets
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,19 +14,22 @@ from cdc_lib.errors import ConfigError
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
-NoToken = Annotated[
-    bool, typer.Option("--no-token", help="Serve every user of this machine; for machines and containers of one user.")
+Socket = Annotated[
+    Path | None,
+    typer.Option(
+        "--socket", metavar="FILE", help="Listen at a socket of mode 0600 instead: for this user, without a token."
+    ),
 ]
 """The option of both commands."""
 
 
-def listening_token(host: str, token_env: str, *, no_token: bool) -> str:
-    """Return the token that clients have to send; empty if they need none. One is made and printed if none is given.
+def listening_token(host: str, token_env: str, socket: Path | None) -> str:
+    """Return the token that clients have to send; empty at a socket. One is made and printed if none is given.
 
     Args:
         host: address to listen at.
         token_env: name of the environment variable with the token; empty for none.
-        no_token: whether every user of this machine may send requests.
+        socket: to listen at instead.
 
     Raises:
         ConfigError: the variable is not set, or other machines can reach the address without a token.
@@ -33,12 +37,13 @@ def listening_token(host: str, token_env: str, *, no_token: bool) -> str:
     token = os.environ.get(token_env, "") if token_env else ""
     if token_env and not token:
         raise ConfigError(f"the environment variable {token_env} is not set", hint="It holds the token of --token-env.")
-    if host not in LOOPBACK and not token:
+    if socket is not None or token:
+        return token
+    if host not in LOOPBACK:
         raise ConfigError(
             f"--host {host} is reachable from other machines, and no token is set",
             hint="Give --token-env the name of an environment variable with a token, or listen at 127.0.0.1.",
         )
-    if not token and not no_token:
-        token = secrets.token_urlsafe(24)
-        say(f"clients send the token {token}; --token-env names a variable with one of your own")
+    token = secrets.token_urlsafe(24)
+    say(f"clients send the token {token}; --token-env names a variable with one of your own")
     return token

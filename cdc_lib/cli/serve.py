@@ -10,7 +10,7 @@ import typer
 
 from cdc_lib.cli.context import config_of, find, settings
 from cdc_lib.cli.lake.reader import lake_reader
-from cdc_lib.cli.listening import NoToken, listening_token
+from cdc_lib.cli.listening import Socket, listening_token
 from cdc_lib.cli.output import say
 from cdc_lib.config import SourceConfig, load_sources
 from cdc_lib.errors import ConfigError
@@ -27,26 +27,28 @@ def serve(
     token_env: Annotated[
         str, typer.Option("--token-env", metavar="NAME", help="Environment variable with the token that clients send.")
     ] = "",
-    no_token: NoToken = False,
+    socket: Socket = None,
 ) -> None:
     """Serve a read-only Iceberg REST catalog: Spark, PyIceberg, DuckDB or Trino read all tables as of one transaction.
 
     The warehouse of a client is the name of a source. A namespace begins with a cut: latest, a time, a GTID, file:offset or an id.
     Clients read the files with their own credentials. Below /hbase/SOURCE are the GET paths of HBase's REST server.
-    Clients send a token, which is made and printed if --token-env names none. TLS is a proxy's.
+    Clients send a token, which is made and printed if --token-env names none; at a --socket they send none. TLS is a proxy's.
 
     Example:
         cdc serve shop
         cdc serve --host 0.0.0.0 --token-env CDC_SERVE_TOKEN
     """
-    token = listening_token(host, token_env, no_token=no_token)
+    token = listening_token(host, token_env, socket)
     configs = [config_of(find(context, name)) for name in sources] if sources else _all(context)
     if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
         raise ConfigError("serving needs FastAPI and uvicorn", hint='pip install "lakecdc[serve]"')
+    server = lake_reader("serve.server")
     with ExitStack() as opened:
+        listener = opened.enter_context(server.listener(host, port, socket))
         app = lake_reader("serve.app").make_app({one.source: _catalog(one, opened) for one in configs}, token)
-        say(f"serving {', '.join(one.source for one in configs)} at http://{host}:{port}; Ctrl-C ends it")
-        lake_reader("serve.server").run(app, host, port)
+        say(f"serving {', '.join(one.source for one in configs)} at {server.address(listener)}; Ctrl-C ends it")
+        server.run(app, listener)
 
 
 def _all(context: typer.Context) -> list[SourceConfig]:

@@ -60,7 +60,10 @@ class SnapshotConfig(Section):
 class SparkServerConfig(Section):
     """A Spark server (``cdc spark serve``) that runs the jobs of a source, so that none of them starts Java."""
 
-    url: str = Field(pattern=r"^https?://[^/\s]+/?$", description="its address: http://spark.internal:8998")
+    url: str = Field(
+        pattern=r"^(https?://[^/\s]+/?|unix:///\S+)$",
+        description="its address: http://spark.internal:8998, or unix:///run/cdc/spark.sock",
+    )
     token_env: VariableName | None = Field(
         default=None, description="environment variable with the token that the server asks for"
     )

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import socket
+import struct
 from collections.abc import Callable, Collection, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import urllib3
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from urllib3.exceptions import HTTPError
+from urllib3 import HTTPConnectionPool
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import HTTPError, NewConnectionError
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.work import SparkServerConfig
@@ -28,6 +33,7 @@ _SAME_WORK = "Nothing is lost: the next try takes up the same work."
 
 Document = TypeVar("Document", bound=BaseModel)
 
+_SOCKET = "unix://"
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _STATUSES = TypeAdapter(list[JobStatus])
 
@@ -88,7 +94,8 @@ class SparkServer:
                 )
             self._headers["Authorization"] = f"Bearer {token}"
         # A request that was not answered is sent again: the key of a job makes that safe.
-        self._pool = urllib3.PoolManager(retries=urllib3.Retry(2, connect=0, backoff_factor=0.2, allowed_methods=None))
+        self._retries = urllib3.Retry(2, connect=0, backoff_factor=0.2, allowed_methods=None)
+        self._pool = _pool(self.url)
 
     def submit(self, request: JobRequest) -> JobStatus:
         """Start a job, or return the one with the same key that has not ended.
@@ -156,7 +163,13 @@ class SparkServer:
         timeout = urllib3.Timeout(connect=_CONNECT, read=_ANSWER + wait)
         try:
             answer = self._pool.request(
-                method, f"{self.url}{path}", body=body, headers=self._headers, timeout=timeout, redirect=False
+                method,
+                path,
+                body=body,
+                headers=self._headers,
+                timeout=timeout,
+                retries=self._retries,
+                redirect=False,
             )
         except HTTPError as error:
             raise SparkUnavailable(
@@ -167,6 +180,42 @@ class SparkServer:
         if answer.status < 400:
             return answer.data
         raise _refusal(answer.status, answer.data, self.url)
+
+
+class _SocketConnection(HTTPConnection):
+    """A connection to a socket in the file system. Only to a server of this user or root: requests hold passwords."""
+
+    def __init__(self, *args: Any, path: str, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._path = path
+
+    def _new_conn(self) -> socket.socket:
+        made = socket.socket(socket.AF_UNIX)
+        try:
+            made.connect(self._path)
+        except OSError as error:
+            made.close()
+            raise NewConnectionError(self, str(error.strerror or error)) from error
+        _, user, _ = struct.unpack("3i", made.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+        if user not in (0, os.geteuid()):
+            made.close()
+            raise ConfigError(
+                "the Spark server at the socket is that of another user, who would get the passwords of the source",
+                hint="Start it as the user of this process, or use an address with a token.",
+                socket=self._path,
+                user_id=user,
+            )
+        return made
+
+
+class _SocketPool(HTTPConnectionPool):
+    ConnectionCls = _SocketConnection
+
+
+def _pool(url: str) -> HTTPConnectionPool:
+    if url.startswith(_SOCKET):
+        return _SocketPool("localhost", path=url.removeprefix(_SOCKET))
+    return urllib3.connection_from_url(url)
 
 
 def raise_for(job: JobStatus, good: Collection[int] = (0,)) -> int:
@@ -229,10 +278,12 @@ def _refusal(status: int, body: bytes, url: str) -> CdcError:
 
 def _start_of(config: SparkServerConfig) -> str:
     """Return the command that starts the server of a source file."""
+    if config.url.startswith(_SOCKET):
+        return f"cdc spark serve --socket {shlex.quote(config.url.removeprefix(_SOCKET))}"
     at = urlsplit(config.url)
     host = "" if at.hostname in _LOCAL else " --host 0.0.0.0"
     port = f" --port {at.port}" if at.port and at.scheme == "http" else ""  # TLS is a proxy's
-    return f"cdc spark serve{host}{port} {f'--token-env {config.token_env}' if config.token_env else '--no-token'}"
+    return f"cdc spark serve{host}{port}{f' --token-env {config.token_env}' if config.token_env else ''}"
 
 
 def _cause(error: HTTPError) -> str:

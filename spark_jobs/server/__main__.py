@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import socket
 import sys
 import tempfile
 import threading
@@ -21,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.jobs.secrets import SERVER_TOKEN
-from cdc_lib.serve.server import run
+from cdc_lib.serve.server import address, listener, run
 from spark_jobs.job import spark_conf
 from spark_jobs.runtime.jars import jar_paths
 from spark_jobs.runtime.java_options import QUICK
@@ -42,15 +41,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     token = os.environ.pop(SERVER_TOKEN, "")
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
-        refuse_used_port(options.host, options.port)
         processes = job_processes()
-        with tempfile.TemporaryDirectory(prefix="cdc-spark-server-") as folder, _spark(options) as spark:
+        with (
+            # Before Spark, whose start takes seconds.
+            listener(options.host, options.port, options.socket) as at,
+            tempfile.TemporaryDirectory(prefix="cdc-spark-server-") as folder,
+            _spark(options) as spark,
+        ):
             jobs = Jobs(spark, processes, options.slots, Path(folder))
-            say(
-                f"Spark {spark.version} on {spark.sparkContext.master} runs jobs at http://{options.host}:{options.port}"
-            )
+            say(f"Spark {spark.version} on {spark.sparkContext.master} runs jobs at {address(at)}")
             try:
-                run(make_app(jobs, token), options.host, options.port)
+                run(make_app(jobs, token), at)
             finally:
                 jobs.close()
     except CdcError as error:
@@ -59,28 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def refuse_used_port(host: str, port: int) -> None:
-    """Raise an error before Spark starts, which takes seconds, if the server could not listen afterwards.
-
-    Raises:
-        ConfigError: the address is not one of this machine, or another program listens there.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        with socket.socket(family) as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((host, port))
-    except OSError as error:
-        raise ConfigError(
-            f"the Spark server cannot listen at {host}:{port}: {error.strerror or error}",
-            hint="Choose another --host or --port, or end the program that listens there.",
-        ) from error
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m spark_jobs.server", description="Run Spark jobs of many sources.")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at")
     parser.add_argument("--port", type=int, default=8998, help="TCP port")
+    parser.add_argument("--socket", type=Path, help="file of a socket to listen at instead")
     parser.add_argument("--master", default="local[*]", help="where Spark runs its tasks")
     parser.add_argument("--driver-memory", default="4g", help="memory of Java")
     parser.add_argument("--slots", type=int, default=4, help="jobs that run at the same time")

@@ -6,14 +6,12 @@ import asyncio
 import time
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
+from fastapi import APIRouter, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.middleware.trustedhost import TrustedHostMiddleware
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from cdc_lib.jobs.request import JobRequest, JobStatus, ServerStatus
-from cdc_lib.model.bearer_token import OWN_NAMES
 from cdc_lib.serve.door import Door
 from spark_jobs.server.jobs import Jobs, ServedJob
 
@@ -29,23 +27,15 @@ def make_app(jobs: Jobs, token: str) -> FastAPI:
 
     Args:
         jobs: of the server.
-        token: what clients send as bearer token; empty if they need none.
+        token: what clients send as bearer token; empty at a socket, which only one user can open.
     """
-    app = FastAPI(title="Spark jobs", openapi_url=None, dependencies=[Depends(_json_only)])
-    if not token:
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*OWN_NAMES])
+    app = FastAPI(title="Spark jobs", openapi_url=None)
     app.state.jobs = jobs
     app.include_router(ROUTER)
     app.add_middleware(Door, token=token, refuse=_answer)
     app.add_exception_handler(StarletteHTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     return app
-
-
-def _json_only(request: Request) -> None:
-    # A page of another site in a browser of this machine can send a request, but not with this type.
-    if request.method == "POST" and request.headers.get("content-type") != "application/json":
-        raise HTTPException(415, "the body must be application/json")
 
 
 ROUTER = APIRouter()

@@ -28,11 +28,12 @@ class RunningSparkServer:
     Args:
         folder: for its output.
         options: of ``cdc spark serve``.
-        token: what clients have to send; empty for none.
+        token: what clients have to send; empty for a server at a socket.
     """
 
     def __init__(self, folder: Path, *options: str, token: str = "") -> None:
         self.port = free_port()
+        self.socket = Path(os.path.realpath(folder)) / "s"  # a path of 107 bytes at most
         self.log = folder / "spark-server.log"
         # Whatever needs a Python process beside the job's own fails: executors of a cluster may have none.
         no_python = ("--conf", "spark.pyspark.python=/no/python", "--conf", "spark.pyspark.driver.python=/no/python")
@@ -43,7 +44,9 @@ class RunningSparkServer:
     @property
     def config(self) -> SparkServerConfig:
         """What a source file has under ``merge.spark_server``."""
-        return SparkServerConfig(url=f"http://127.0.0.1:{self.port}", token_env=TOKEN if self._token else None)
+        if not self._token:
+            return SparkServerConfig(url=f"unix://{self.socket}")
+        return SparkServerConfig(url=f"http://127.0.0.1:{self.port}", token_env=TOKEN)
 
     @property
     def client(self) -> SparkServer:
@@ -64,12 +67,16 @@ class RunningSparkServer:
             self.process = subprocess.Popen(
                 command, env={**os.environ, TOKEN: self._token}, stdout=log, stderr=subprocess.STDOUT
             )
+        self.wait(self.process)
+
+    def wait(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until it answers, as the process that somebody started."""
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:
                 self.client.status()
             except SparkUnavailable:
-                assert self.process.poll() is None, self.log.read_text()
+                assert process.poll() is None, self.log.read_text()
                 assert time.monotonic() < deadline, self.log.read_text()
                 time.sleep(0.2)
             else:
@@ -77,7 +84,7 @@ class RunningSparkServer:
 
     def command(self) -> Sequence[str]:
         """Return its command, without the options of Spark."""
-        token = ["--token-env", TOKEN] if self._token else ["--no-token"]
+        token = ["--token-env", TOKEN] if self._token else ["--socket", str(self.socket)]
         return [sys.executable, "-m", "cdc_lib.cli", "spark", "serve", *token]
 
     def kill(self) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cdc_lib.cli.listening import NoToken, listening_token
+from cdc_lib.cli.listening import Socket, listening_token
 from cdc_lib.errors import ConfigError
 from cdc_lib.jobs.secrets import SERVER_TOKEN
 from cdc_lib.model.spark_master import MASTERS, master_problem
@@ -22,7 +22,7 @@ def serve(
     token_env: Annotated[
         str, typer.Option("--token-env", metavar="NAME", help="Environment variable with the token that clients send.")
     ] = "",
-    no_token: NoToken = False,
+    socket: Socket = None,
     master: Annotated[
         str, typer.Option("--master", help="Where Spark runs its tasks: local[*], spark://host:7077, yarn, k8s://...")
     ] = "local[*]",
@@ -40,10 +40,12 @@ def serve(
     Sources name it under merge.spark_server: in their files. Each job is a process of its own, with a session of its own. The server may be
     stopped and started at any time: the jobs that it ran are tried again.
 
-    Clients send the passwords that their jobs need, and a token, which is made and printed if --token-env names none. TLS is a proxy's.
+    Clients send the passwords that their jobs need, and a token, which is made and printed if --token-env names none. At a --socket they
+    send none, and sources name it as url: unix:///FILE. TLS is a proxy's.
 
     Example:
         cdc spark serve
+        cdc spark serve --socket /run/cdc/spark.sock
         cdc spark serve --host 0.0.0.0 --token-env CDC_SPARK_TOKEN --master spark://master:7077
     """
     for needed, extra in {"pyspark": "spark", "spark_jobs": "spark", "fastapi": "serve", "uvicorn": "serve"}.items():
@@ -56,9 +58,10 @@ def serve(
             f"--master {master} is not a master that a Spark server can use",
             hint=f"Give one of {MASTERS}. A Spark server is a driver of its own: it does not use Spark Connect.",
         )
-    token = listening_token(host, token_env, no_token=no_token)
+    token = listening_token(host, token_env, socket)
     command = [sys.executable, "-m", "spark_jobs.server", "--host", host, "--port", str(port), "--master", master]
     command += ["--driver-memory", driver_memory, "--slots", str(slots)]
+    command += ["--socket", str(socket)] if socket is not None else []
     command += ["--ca", str(ca)] if ca is not None else []
     command += [f"--conf={setting}" for setting in conf or ()]
     others = {name: value for name, value in os.environ.items() if name != token_env}  # of Java and the jobs

@@ -66,7 +66,7 @@ class ServerWithPlain(RunningSparkServer):
 
     def command(self) -> Sequence[str]:
         """Return its command, without the options."""
-        return [sys.executable, "-m", "tests.bench.lake.plain"]
+        return [sys.executable, "-m", "tests.bench.lake.plain", "--socket", str(self.socket)]
 
     def copy(self, source_file: Path) -> None:
         """Copy the lake tables of a source."""
@@ -81,7 +81,8 @@ class ServerWithPlain(RunningSparkServer):
         self._asked(PlainRequest(source_file=source_file, what="check"))
 
     def _asked(self, what: PlainRequest) -> float:
-        answer = httpx.post(f"{self.config.url}{PATH}", json=what.model_dump(mode="json"), timeout=_LONGEST)
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.socket)), timeout=_LONGEST) as client:
+            answer = client.post(f"http://localhost{PATH}", json=what.model_dump(mode="json"))
         if answer.is_error:
             raise CommandFailed(f"{answer.status_code} {answer.text}: {self.log.read_text()[-3000:]}")
         return float(answer.json())

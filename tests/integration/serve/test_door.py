@@ -20,8 +20,8 @@ PROGRAM = """
 import sys
 from types import SimpleNamespace
 from {module} import make_app
-from cdc_lib.serve.server import run
-run(make_app({jobs}, "t0ken"), "127.0.0.1", int(sys.argv[1]))
+from cdc_lib.serve.server import listener, run
+run(make_app({jobs}, "t0ken"), listener("127.0.0.1", int(sys.argv[1]), None))
 """
 SERVERS = {"lake": ("cdc_lib.serve.app", "{}"), "spark": ("spark_jobs.server.app", "SimpleNamespace(listed=list)")}
 MANY = 300

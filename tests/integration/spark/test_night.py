@@ -31,7 +31,6 @@ from tests.harness.night import PASSWORD, Night
 from tests.harness.pages import ROOT
 from tests.harness.replication import replicated
 from tests.harness.servers import MySqlServer, S3Server
-from tests.harness.servers.process import listens
 from tests.harness.servers.rest_catalog import RestCatalogServer
 from tests.harness.servers.skew import can_be_wrong, wrong_clock
 from tests.harness.spark_server import RunningSparkServer
@@ -158,13 +157,12 @@ def test_a_spark_server_that_is_away(night, tmp_path):
         one = begun(night(merge={"spark_server": own.config.model_dump(exclude_none=True)}))
         own.kill()
         one.stops()
-        words = shlex.split(one.reads(r"cdc spark serve --port \d+ --no-token"))
+        words = shlex.split(one.reads(r"cdc spark serve --socket \S+(?=\.)"))
         one.step()
         environ = {**os.environ, "PYTHONPATH": str(ROOT)}
         with subprocess.Popen([sys.executable, "-m", "cdc_lib.cli", *words[1:]], cwd=tmp_path, env=environ) as started:
             try:
-                while not listens("127.0.0.1", own.port):
-                    assert started.poll() is None
+                own.wait(started)
                 one.again()
                 one.ends()
             finally:

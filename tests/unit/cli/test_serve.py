@@ -11,7 +11,6 @@ import time
 from datetime import UTC, datetime
 
 import httpx
-import pytest
 
 from tests.harness.servers.process import free_port
 
@@ -36,19 +35,33 @@ def test_the_command_serves_the_cuts_until_it_is_interrupted(sources, lake, orde
             process.kill()
 
 
-@pytest.mark.parametrize("options", [(), ("--no-token",)])
-def test_other_users_of_the_machine_need_the_token_that_is_printed(sources, lake, orders, options):
-    """Unless the command says that they need none."""
+def test_other_users_of_the_machine_need_the_token_that_is_printed(sources, lake, orders):
     lake.cut(1, datetime.now(UTC), orders)
     port = free_port()
     command = [sys.executable, "-m", "cdc_lib.cli", "--sources", str(sources), "serve", "shop", "--port", str(port)]
-    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            printed = re.match(r"clients send the token (\S+); ", process.stdout.readline()) if not options else None
+            token = re.match(r"clients send the token (\S+); ", process.stdout.readline())[1]
             address = f"http://127.0.0.1:{port}/v1/config?warehouse=shop"
-            assert _asked(address, process).status_code == (401 if printed else 200)
-            if printed:
-                assert httpx.get(address, headers={"Authorization": f"Bearer {printed[1]}"}).status_code == 200
+            assert _asked(address, process).status_code == 401
+            assert httpx.get(address, headers={"Authorization": f"Bearer {token}"}).status_code == 200
+        finally:
+            process.kill()
+
+
+def test_at_a_socket_there_is_no_token(sources, lake, orders, tmp_path):
+    """Its mode says who may ask."""
+    lake.cut(1, datetime.now(UTC), orders)
+    at = tmp_path / "s"
+    command = [sys.executable, "-m", "cdc_lib.cli", "--sources", str(sources), "serve", "shop", "--socket", str(at)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == f"serving shop at unix://{at}; Ctrl-C ends it\n"
+            with httpx.Client(transport=httpx.HTTPTransport(uds=str(at))) as client:
+                assert client.get("http://localhost/v1/config?warehouse=shop").status_code == 200
+            assert at.stat().st_mode & 0o777 == 0o600
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) in (0, 130, -2)
         finally:
             process.kill()
 

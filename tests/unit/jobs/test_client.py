@@ -55,7 +55,8 @@ def test_a_server_that_does_not_run_is_an_error_that_can_be_tried_again() -> Non
 @pytest.mark.parametrize(
     ("url", "token", "command"),
     [
-        ("http://127.0.0.1:9001", None, "cdc spark serve --port 9001 --no-token"),
+        ("unix:///run/cdc/the_spark&.sock", None, "cdc spark serve --socket '/run/cdc/the_spark&.sock'"),
+        ("http://127.0.0.1:9001", None, "cdc spark serve --port 9001"),
         ("http://spark.internal:8998/", "TOKEN", "cdc spark serve --host 0.0.0.0 --port 8998 --token-env TOKEN"),
         ("https://spark.internal", "TOKEN", "cdc spark serve --host 0.0.0.0 --token-env TOKEN"),
     ],
