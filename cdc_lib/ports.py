@@ -233,8 +233,8 @@ class Reselect(Protocol[Rows]):
         ...
 
 
-ReadRows = Callable[[tuple[pa.Field, ...]], pa.Table]
-"""Reads complete changes in the columns of a lake table, with ``_op``; raises NeedsSpark if they do not fit into them."""
+ReadRows = Callable[[tuple[pa.Field, ...]], Iterator[pa.Table]]
+"""Reads changes in the columns of a lake table, with ``_op``, in any number of tables; raises NeedsSpark if they do not fit into them."""
 
 
 class MergeTarget(Protocol[Frame]):

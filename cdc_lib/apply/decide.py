@@ -19,7 +19,7 @@ from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import ONE_VERSION_MODES, Mode
 
 FEW_ROWS, FEW_BYTES = 250_000, 16 << 20
-"""Most changes, and most bytes of their files, that one process applies: tasks of Spark share more."""
+"""Most changes, and most bytes of their files, that the driver of a cluster applies: executors share more."""
 
 
 class NeedsSpark(Exception):
@@ -57,7 +57,7 @@ def why_not(
 
 
 def is_few(files: Sequence[tuple[DataFile, TableSchema]]) -> bool:
-    """Whether the changes of files are few, so that one process applies them without Spark."""
+    """Whether the changes of files are few, so that the driver of a cluster applies them."""
     rows, size = sum(file.rows for file, _ in files), sum(file.bytes for file, _ in files)
     return rows <= FEW_ROWS and size <= FEW_BYTES
 
@@ -70,7 +70,7 @@ def is_plain(
     superseded: Sequence[Superseded],
     files: Sequence[tuple[DataFile, TableSchema]],
 ) -> bool:
-    """Whether one process applies the changes of a source table without Spark, if they are few.
+    """Whether the changes of a source table can be applied without Spark SQL.
 
     Args:
         routed: the source table and where its rows go.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
@@ -37,7 +37,7 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import RESET, STATEMENT_ROW, VALID_FROM, TableReset
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
-from cdc_lib.store.batch_rows import committed, from_point, read_file
+from cdc_lib.store.batch_rows import committed, from_point, read_groups
 
 Numbers = NDArray[np.int64]
 Order = tuple[Numbers, ...]
@@ -133,8 +133,10 @@ class LakeShape:
         return pa.Table.from_pylist([{field.name: values.get(field.name) for field in schema}], schema)
 
 
-def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: LakeShape) -> pa.Table:
-    """Return all changes of a table in the inputs of a merge, in no order, with ``_absent`` for the columns after ``_op``.
+def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: LakeShape) -> Iterator[pa.Table]:
+    """Yield all changes of a table in the inputs of a merge, by row group, with ``_absent`` for the columns after ``_op``.
+
+    The first table has no rows.
 
     Args:
         store: holds the batches.
@@ -145,24 +147,23 @@ def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: LakeShap
         CorruptBatch: a file is missing or damaged.
         NeedsSpark: a column has another type than the lake table's.
     """
-    parts = [shape.schema.append(pa.field(ABSENT, pa.string())).empty_table()]
 
-    def add(batch: StoredBatch, file: DataFile, counting: Callable[[pa.Table], pa.Table]) -> None:
-        rows = counting(read_file(store, layout.beside(batch.key, file.path), file))
-        schema = batch.manifest.schemas[file.schema_id]
-        parts.append(shape.with_marks(rows, schema, shape.named(batch.manifest, file)))
+    def of(batch: StoredBatch, file: DataFile, counting: Callable[[pa.Table], pa.Table]) -> Iterator[pa.Table]:
+        schema, named = batch.manifest.schemas[file.schema_id], shape.named(batch.manifest, file)
+        for rows in read_groups(store, layout.beside(batch.key, file.path), file):
+            yield shape.with_marks(counting(rows), schema, named)
 
+    yield shape.schema.append(pa.field(ABSENT, pa.string())).empty_table()
     for each in inputs:
         for file in each.batch.manifest.files:
             if file.table == shape.table:
-                add(each.batch, file, partial(from_point, floor=each.floor))
+                yield from of(each.batch, file, partial(from_point, floor=each.floor))
         for commit, held in each.batch.commits:
             if each.floor is not None and commit.point < each.floor:
                 continue
             for file in held.manifest.prepared_files:
                 if file.table == shape.table:
-                    add(held, file, partial(committed, commits=[commit]))
-    return pa.concat_tables(parts)
+                    yield from of(held, file, partial(committed, commits=[commit]))
 
 
 def _as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

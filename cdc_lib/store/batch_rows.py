@@ -35,15 +35,26 @@ def parquet_file(store: ObjectStore, key: str) -> Iterator[pq.ParquetFile]:
 
 
 def read_file(store: ObjectStore, key: str, file: DataFile) -> pa.Table:
-    """Read one Parquet file of a batch; the result always has ``_absent``.
+    """Read one Parquet file of a batch; see :func:`read_groups`."""
+    return pa.concat_tables(read_groups(store, key, file))
+
+
+def read_groups(store: ObjectStore, key: str, file: DataFile) -> Iterator[pa.Table]:
+    """Yield the rows of one Parquet file of a batch by row group, at least one table; they always have ``_absent``.
 
     Raises:
         CorruptBatch: it is missing, is not a Parquet file, or has other rows than in its manifest.
     """
     with parquet_file(store, key) as parquet:
-        rows = parquet.read()
-    if rows.num_rows != file.rows:
-        raise _other_rows(key, file)
+        if parquet.metadata.num_rows != file.rows:
+            raise _other_rows(key, file)
+        for number in range(parquet.num_row_groups):
+            yield _with_absent(parquet.reader.read_row_group(number))
+        if not parquet.num_row_groups:
+            yield _with_absent(parquet.schema_arrow.empty_table())
+
+
+def _with_absent(rows: pa.Table) -> pa.Table:
     if ABSENT in rows.schema.names:
         return rows
     return rows.add_column(len(CHANGE_COLUMNS), ABSENT, pa.nulls(rows.num_rows, pa.string()))

@@ -1,10 +1,11 @@
-"""Applies few changes to an Iceberg table without Spark SQL: rows are found, made and written in Arrow; nothing is committed here."""
+"""Applies changes to an Iceberg table without Spark SQL: rows are found, made and written in Arrow; nothing is committed here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -15,18 +16,19 @@ from pyspark.sql import SparkSession
 from cdc_lib.apply.complete import completed
 from cdc_lib.apply.data_files import joined_positions, positions_of
 from cdc_lib.apply.decide import NeedsSpark
-from cdc_lib.apply.key_rows import AskedKeys, Rows
+from cdc_lib.apply.key_rows import AskedKeys
 from cdc_lib.apply.old_rows import KeysOfChanges
+from cdc_lib.apply.parts import PART_BYTES, ReadPart, parts_of
 from cdc_lib.apply.removals import with_mode
 from cdc_lib.apply.rows import last_changes, order_of
 from cdc_lib.apply.versions import EarliestChange, spliced
 from cdc_lib.lake.layout import lowest_values
 from cdc_lib.merge.collapse import DELETE, INSERT
 from cdc_lib.model.lake_table import MODE_COLUMNS, LakeTable
-from cdc_lib.model.manifest import OP
+from cdc_lib.model.manifest import ABSENT, OP
 from cdc_lib.model.pace import counted
-from cdc_lib.model.table_commit import Superseded
-from cdc_lib.model.table_mode import IS_CURRENT, VALID_TO
+from cdc_lib.model.table_commit import Superseded, TableCommit
+from cdc_lib.model.table_mode import IS_CURRENT, ONE_VERSION_MODES, VALID_TO
 from spark_jobs.changes.in_spark import with_computed_here
 from spark_jobs.iceberg.branches import wrong_rows
 from spark_jobs.iceberg.deleted_rows import OldFile
@@ -35,6 +37,28 @@ from spark_jobs.iceberg.row_delta import Replacement
 from spark_jobs.iceberg.row_files import DeletesOf, RowFiles
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.iceberg.truncated import prunes
+from spark_jobs.runtime.parallelism import in_threads
+
+PARTS_AT_ONCE = 2
+"""Parts of a table that are applied at the same time: each takes memory."""
+
+SMALL_BYTES = PART_BYTES // 4
+"""Rows of fewer bytes are written together with other ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What a part of the changes makes.
+
+    Args:
+        changes: their number, in modes with one row of a key the last one of each key.
+        rows: new ones, without computed columns.
+        touched: rows of the table's files.
+    """
+
+    changes: int
+    rows: pa.Table
+    touched: Sequence[DeletesOf]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,33 +103,63 @@ class ArrowRows:
         """The fields of the key's columns."""
         return self.files.named(self.lake.primary_key)
 
-    def append(self, rows: pa.Table, rules: Sequence[Superseded]) -> Replacement:
-        """Write all rows, and remove those of some rules."""
-        done = Replacement(rows.num_rows)
-        if rules:
-            self._remove(rules, done, [])
-        return self._with_rows(done, rows)
-
-    def replace(self, changes: pa.Table, rules: Sequence[Superseded], *, guard: bool) -> Replacement:
-        """Write the last change of each key.
+    def apply(self, changes: Iterable[pa.Table], commit: TableCommit, *, guard: bool) -> Replacement:
+        """Write what changes make of the table's rows; many are applied in parts, see :mod:`cdc_lib.apply.parts`.
 
         Args:
-            changes: with ``_absent``; see :func:`cdc_lib.apply.complete.completed`.
-            rules: other rows of the table that are removed or marked, in order.
+            changes: with ``_absent``; see :func:`cdc_lib.apply.rows.changes_of`.
+            commit: other rows of the table that are removed or marked.
             guard: whether the table may have newer rows, which stay; all changes are complete then.
 
         Raises:
             NeedsSpark: a file of the table is one that only Spark reads, a cell is not known, or a row has no key.
             MergeError: not all rows of the keys were found.
         """
+        rules = sorted(commit.supersedes, key=lambda rule: rule.before)
+        done, found, small, lock = Replacement(), dict[str, DeletesOf](), list[pa.Table](), Lock()
+
+        def apply_part(read: ReadPart) -> None:
+            part, own = self._of_part(read(), rules, commit.unfinished_epochs, guard=guard), Replacement()
+            rows = with_computed_here(self.session, part.rows, self.lake).select(self._names)
+            if is_large := rows.nbytes > SMALL_BYTES:
+                self._write([rows], own)
+            own.changes = part.changes
+            with lock:
+                done.add(own)
+                found.update({one.file.location: one.joined(found.get(one.file.location)) for one in part.touched})
+                if not is_large:
+                    small.append(rows)
+
+        key = () if self.lake.mode == "append" else self.lake.primary_key
+        with parts_of(changes, key, self.session.conf.get("spark.local.dir", None)) as parts:
+            in_threads(self.session, apply_part, parts, PARTS_AT_ONCE)
+        if rules:
+            self._remove(rules, found, small, done)
+        self._write(small, done)
+        self.files.delete([one for one in found.values() if len(one.positions)], done)
+        return done
+
+    def _of_part(
+        self, changes: pa.Table, rules: Sequence[Superseded], unfinished: Sequence[int], *, guard: bool
+    ) -> _Part:
+        if self.lake.mode in ONE_VERSION_MODES:
+            return self._replaced(changes, rules, guard=guard)
+        changes = changes.drop_columns([ABSENT])
+        if self.lake.mode == "append" or not changes.num_rows:
+            return _Part(changes.num_rows, changes, ())
+        return self._spliced(changes, rules, unfinished, guard=guard)
+
+    def _replaced(self, changes: pa.Table, rules: Sequence[Superseded], *, guard: bool) -> _Part:
+        """Return the last change of each key, and the rows that it replaces."""
         key, keeps_deleted = self.lake.primary_key, self.lake.mode == "soft_delete"
         last = last_changes(changes, key, begins=False)
         keys = self._keys(last)
         asked = KeysOfChanges.of(self.key, keys, changes, order_of(last) if guard else None)
-        done, marked = Replacement(last.num_rows), list[pa.Table]()
-        if last.num_rows or rules:
-            files = [*self.files.planned(self._bounds(keys) if not rules else self._all())]
-            of_keys, removed = self._delete(files, asked, rules, marked, done)
+        touched = list[DeletesOf]()
+        if last.num_rows:
+            files = [*self.files.planned(self._bounds(keys))]
+            removed = self._delete(files, asked, rules, touched)
+            of_keys = sum(len(one.positions) for one in touched)
             # How many rows had to be found is certain if they are those of all keys, or of all that were not inserted.
             inserts = pc.sum(pc.equal(last.column(OP), INSERT)).as_py() or 0
             found = of_keys + int(asked.outdated.sum())
@@ -121,129 +175,114 @@ class ArrowRows:
             last = last_changes(completed(changes, old, key, keeps_deleted=keeps_deleted), key, begins=False)
         rows = with_mode(last, self.lake.mode, rules)
         left = ~asked.outdated if keeps_deleted else ~asked.outdated & pc.not_equal(last.column(OP), DELETE).to_numpy()
-        return self._with_rows(done, rows.filter(pa.array(left)), marked)
+        return _Part(last.num_rows, rows.filter(pa.array(left)), touched)
 
-    def splice(
+    def _delete(
+        self, files: Sequence[OldFile], asked: KeysOfChanges, rules: Sequence[Superseded], touched: list[DeletesOf]
+    ) -> int:
+        """Find the rows of the keys, and which of them are not newer than their changes; returns how many of these a rule removes."""
+        removed = 0
+        for file in files:
+            with self.files.stream(file) as stream:
+                positions, numbers = asked.positions(stream)
+                if not len(positions):
+                    continue
+                stored, own, shared = self.files.stored(file, stream)
+                positions = asked.replaced(stored, positions, numbers)
+                if rules and self.lake.mode == "mirror":
+                    removed += len(stored.removed(positions, rules, "mirror")[0])
+            # A rule may remove a row that is newer than its change.
+            touched.append(DeletesOf(file, own, shared, positions, positions))
+        return removed
+
+    def _spliced(
         self, changes: pa.Table, rules: Sequence[Superseded], unfinished: Sequence[int], *, guard: bool
-    ) -> Replacement:
-        """Write all changes as versions.
+    ) -> _Part:
+        """Return the versions that changes make, and those that they replace.
 
         Args:
-            changes: complete.
+            changes: complete, at least one.
             rules: positions at which rows end without a change, in order.
             unfinished: see :func:`cdc_lib.merge.scd2.epochs.unfinished_epochs`.
             guard: whether the table may have changes that are newer than some of these.
-
-        Raises:
-            NeedsSpark: a file of the table is one that only Spark reads, or a row has no key.
         """
-        done, ended = Replacement(changes.num_rows), list[pa.Table]()
-        if not changes.num_rows:
-            if rules:
-                self._remove(rules, done, ended)
-            return self._with_rows(done, changes, ended)
         first, keys = EarliestChange.of(changes), self._keys(last_changes(changes, self.lake.primary_key, begins=False))
-        found, existing = self._versions(keys, first, rules, ended, guard=guard)
+        found, existing = self._versions(keys, first, guard=guard, ends=bool(rules))
         of_mode = {*self.lake.primary_key, *MODE_COLUMNS["scd2"]}
         computed = {name.lower() for name in self.lake.computed}
         own = [one.name for one in self.files.fields if one.name not in of_mode and one.name.lower() not in computed]
         new, stays = spliced(changes, existing, self.lake.primary_key, own, rules, unfinished)
-        deletes, start = list[DeletesOf](), 0
-        for of_file, touched in found:
-            replaced = touched[~stays[start : start + len(touched)]]
-            start += len(touched)
-            positions = np.union1d(of_file.positions, replaced)
-            deletes += [replace(of_file, positions=positions)] if len(positions) else []
-        self.files.delete(deletes, done)
-        return self._with_rows(done, new, ended)
+        touched, start = list[DeletesOf](), 0
+        for of_file in found:
+            stop = start + len(of_file.positions)
+            touched.append(replace(of_file, positions=of_file.positions[~stays[start:stop]]))
+            start = stop
+        return _Part(changes.num_rows, new, touched)
 
     def _versions(
-        self, keys: pa.Table, first: EarliestChange, rules: Sequence[Superseded], ended: list[pa.Table], *, guard: bool
-    ) -> tuple[list[tuple[DeletesOf, Rows]], pa.Table]:
-        """Return the versions that changes may touch, and by file their positions and what rules remove of others.
+        self, keys: pa.Table, first: EarliestChange, *, guard: bool, ends: bool
+    ) -> tuple[list[DeletesOf], pa.Table]:
+        """Return by file the positions of the versions that changes may touch, and these versions.
 
         Args:
             keys: of the changes.
             first: of the changes.
-            rules: as in :meth:`splice`.
-            ended: gets the versions of other keys that rules end.
-            guard: as in :meth:`splice`.
+            guard: as in :meth:`_spliced`.
+            ends: whether rules end versions of other keys, so that all of these keys have to be found.
         """
         asked = AskedKeys([one.combine_chunks() for one in keys.columns])
-        found, versions = list[tuple[DeletesOf, Rows]](), [pa.schema(self.files.fields).empty_table()]
-        condition = self._bounds(keys) if not rules else self._all()
-        if first.at is not None and not guard:
+        found, versions = list[DeletesOf](), [pa.schema(self.files.fields).empty_table()]
+        condition = self._bounds(keys)
+        if first.at is not None and not guard and not ends:
             since = self.files.expression("greaterThanOrEqual", VALID_TO, first.at.isoformat())
             usable = self.files.expression("or", self.files.expression("equal", IS_CURRENT, True), since)
             condition = self.files.expression("and", condition, usable)
         for file in self.files.planned(condition):
             with self.files.stream(file) as stream:
                 of_keys, _ = positions_of(stream, self.key, asked)
-                if not len(of_keys) and not rules:
+                if not len(of_keys):
                     continue
                 stored, own, shared = self.files.stored(file, stream)
                 live = np.setdiff1d(of_keys, stored.dead, assume_unique=True)
                 rows = stored.at(live)
-                touched = first.may_touch(rows, guard=guard)
-                versions.append(rows.filter(pa.array(touched)))
-                removed = np.zeros(0, np.int64)
-                if rules:
-                    removed, left = stored.removed(stored.others(of_keys), rules, self.lake.mode)
-                    ended += [left] if left is not None else []
-            found.append((DeletesOf(file, own, shared, removed), live[touched]))
+            touched = first.may_touch(rows, guard=guard)
+            versions.append(rows.filter(pa.array(touched)))
+            found.append(DeletesOf(file, own, shared, of_keys, live[touched]))
         return found, pa.concat_tables(versions)
 
-    def _delete(
-        self,
-        files: Sequence[OldFile],
-        asked: KeysOfChanges,
-        rules: Sequence[Superseded],
-        marked: list[pa.Table],
-        done: Replacement,
-    ) -> tuple[int, int]:
-        """Delete the rows of the keys, without those that are newer than their changes, and those that rules remove or mark.
+    def _remove(
+        self, rules: Sequence[Superseded], found: dict[str, DeletesOf], left: list[pa.Table], done: Replacement
+    ) -> None:
+        """Remove the rows of rules that changes do not have the keys of.
 
-        Returns:
-            The number of rows of the keys, and how many of them a rule removes as well.
+        Args:
+            rules: in order.
+            found: by file, rows that changes touch; gets those that are removed.
+            left: rows that are still to be written; gets what stays of removed ones. Many are written.
+            done: gets the files of these.
         """
-        deletes, of_keys, removed = list[DeletesOf](), 0, 0
-        for file in files:
-            with self.files.stream(file) as stream:
-                positions, numbers = asked.positions(stream)
-                if not len(positions) and not rules:
-                    continue
-                stored, own, shared = self.files.stored(file, stream)
-                positions = asked.replaced(stored, positions, numbers)
-                of_keys += len(positions)
-                if rules:
-                    is_mirror = self.lake.mode == "mirror"
-                    removed += len(stored.removed(positions, rules, "mirror")[0]) if is_mirror else 0
-                    others, left = stored.removed(stored.others(positions), rules, self.lake.mode)
-                    marked += [left] if left is not None else []
-                    positions = np.union1d(positions, others)
-            if len(positions):
-                deletes.append(DeletesOf(file, own, shared, positions))
-        self.files.delete(deletes, done)
-        return of_keys, removed
-
-    def _remove(self, rules: Sequence[Superseded], done: Replacement, left: list[pa.Table]) -> None:
-        """Remove the rows of rules; ``left`` gets what stays of them."""
-        deletes = list[DeletesOf]()
+        none = np.zeros(0, np.int64)
         for file in self.files.planned(self._all()):
             with self.files.stream(file) as stream:
                 stored, own, shared = self.files.stored(file, stream)
-                positions, rows = stored.removed(stored.others(np.zeros(0, np.int64)), rules, self.lake.mode)
+                of_file = found.get(file.location) or DeletesOf(file, own, shared, none, none)
+                positions, rows = stored.removed(stored.others(of_file.settled), rules, self.lake.mode)
+            found[file.location] = replace(of_file, positions=np.union1d(of_file.positions, positions))
             left += [rows] if rows is not None else []
-            deletes += [DeletesOf(file, own, shared, positions)] if len(positions) else []
-        self.files.delete(deletes, done)
+            if sum(one.nbytes for one in left) > PART_BYTES:
+                self._write(left, done)
+                left.clear()
 
-    def _with_rows(self, done: Replacement, rows: pa.Table, others: Sequence[pa.Table] = ()) -> Replacement:
-        """Write rows of changes, and other ones that are complete."""
-        rows = with_computed_here(self.session, rows, self.lake).select([one.name for one in self.files.fields])
-        rows = pa.concat_tables([rows, *others])
-        done.rows = rows.num_rows
+    @property
+    def _names(self) -> list[str]:
+        return [one.name for one in self.files.fields]
+
+    def _write(self, tables: Sequence[pa.Table], done: Replacement) -> None:
+        """Write rows in the columns of the table, together."""
+        rows = pa.concat_tables([pa.schema(self.files.fields).empty_table(), *tables])
+        done.rows += rows.num_rows
         if not rows.num_rows:
-            return done
+            return
         for column, low in lowest_values(self.lake.layout, self.lake.columns).items():
             least = pc.min(rows.column(column)).as_py()
             if least is not None and least < Decimal(low):
@@ -251,7 +290,6 @@ class ArrowRows:
         if not {one.column for one in self.lake.layout.sort_by} <= {*rows.column_names}:
             raise NeedsSpark("a column of the sort order has another name")
         self.files.write(rows, done)
-        return done
 
     def _count(self, files: Sequence[OldFile], keys: pa.Table, known: int) -> None:
         """Count the rows of the keys in another way.

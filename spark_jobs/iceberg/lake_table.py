@@ -39,7 +39,7 @@ from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP
 from cdc_lib.model.publication import publication
 from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
-from cdc_lib.model.table_mode import IS_CURRENT, ONE_VERSION_MODES, RESET
+from cdc_lib.model.table_mode import IS_CURRENT, RESET
 from cdc_lib.ports import ReadRows, Replaced, Reselect
 from spark_jobs.changes.added_defaults import column_of, filled_columns, update_sql
 from spark_jobs.changes.computed import recompute_sql, written_rows
@@ -66,7 +66,7 @@ from spark_jobs.iceberg.data_files import write_files
 from spark_jobs.iceberg.key_check import COUNTED_KEYS, counts_sql, fault, settled
 from spark_jobs.iceberg.key_filter import KeyRange, key_range, same_key
 from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed
-from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Replacement, Rows, rows_of
+from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows, rows_of
 from spark_jobs.iceberg.scd2 import cut_sql, cuts_of, ended_before, spliced
 from spark_jobs.iceberg.soft_delete import mark_sql, marked
 from spark_jobs.iceberg.table_definition import DefinedTable, Read
@@ -149,7 +149,7 @@ class IcebergTable(DefinedTable):
             table = self._unmoved(loaded.state)
             try:
                 rows = ArrowRows.of_table(self._session, loaded.java, loaded.metadata, table, self._table)
-                done = _applied(rows, read(rows.files.fields), commit, guard=guard)
+                done = rows.apply(read(rows.files.fields), commit, guard=guard)
             except (
                 NeedsSpark,
                 pa.ArrowException,
@@ -519,16 +519,6 @@ class IcebergTable(DefinedTable):
                 found_snapshot=table.snapshot_id,
             )
         return table
-
-
-def _applied(rows: ArrowRows, changes: pa.Table, commit: TableCommit, *, guard: bool) -> Replacement:
-    rules, mode = sorted(commit.supersedes, key=lambda one: one.before), rows.lake.mode
-    if mode in ONE_VERSION_MODES:
-        return rows.replace(changes, rules, guard=guard)
-    changes = changes.drop_columns([ABSENT])
-    if mode == "append":
-        return rows.append(changes, rules)
-    return rows.splice(changes, rules, commit.unfinished_epochs, guard=guard)
 
 
 def _removed(added: int | None) -> int | None:

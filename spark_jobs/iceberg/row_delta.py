@@ -81,6 +81,17 @@ class Replacement:
     removed_data: dict[Key, Any] = field(default_factory=dict)
     removed_deletes: dict[Key, Any] = field(default_factory=dict)
 
+    def add(self, other: Replacement) -> None:
+        """Add what replaces other rows."""
+        self.changes += other.changes
+        self.deleted += other.deleted
+        self.rows += other.rows
+        self.copied += other.copied
+        self.data |= other.data
+        self.deletes |= other.deletes
+        self.removed_data |= other.removed_data
+        self.removed_deletes |= other.removed_deletes
+
 
 @dataclass
 class Net:

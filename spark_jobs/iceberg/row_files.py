@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from spark_jobs.iceberg.file_streams import opened, parquet_metrics, write_file
 from spark_jobs.iceberg.row_delta import WHOLE, Replacement, each, has_few_manifests, in_this_thread
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.runtime.java_classes import JavaClasses, java_classes
+from spark_jobs.runtime.parallelism import is_local
 
 MOST_RECORDS, MOST_RECORDS_HERE = 1_000_000, 20_000_000
 """Most rows whose keys this process reads: those of more are read by all executors, or by the cores of this machine."""
@@ -43,13 +44,22 @@ class DeletesOf:
         file: the file.
         own: positions that the file's own deletes have, ascending.
         shared: those that deletes of several files have.
-        positions: of live rows, ascending.
+        settled: of rows on which changes decide, ascending: no rule does.
+        positions: of live rows that are deleted, ascending.
     """
 
     file: OldFile
     own: Rows
     shared: Rows
+    settled: Rows
     positions: Rows
+
+    def joined(self, other: DeletesOf | None) -> DeletesOf:
+        """Return these and others of the same file."""
+        if other is None:
+            return self
+        settled, positions = np.union1d(self.settled, other.settled), np.union1d(self.positions, other.positions)
+        return replace(self, settled=settled, positions=positions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +101,7 @@ class RowFiles:
         overrides = {one: session.conf.get(name, None) for one, name in _OVERRIDES.items()}
         properties = {**properties, **{one: text for one, text in overrides.items() if text is not None}}
         storage, version, codec = table.io(), int(plain["format-version"]), codec_of(properties)
-        most = MOST_RECORDS_HERE if (session.sparkContext.master or "").startswith("local") else MOST_RECORDS
+        most = MOST_RECORDS_HERE if is_local(session) else MOST_RECORDS
         fields, classes = lake_fields(metadata.schema["fields"]), java_classes(session)
         deleted = DeletedRows(table, storage, classes, version, codec)
         return cls(table, storage, metadata, properties, lake, fields, classes, most, deleted)

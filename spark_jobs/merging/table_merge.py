@@ -63,6 +63,7 @@ from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import DRAIN, EpochChange
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
 from cdc_lib.model.lake_upkeep import Tidied
+from cdc_lib.model.manifest import DataFile
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.pace import counted
 from cdc_lib.model.position import Point, Position
@@ -89,7 +90,7 @@ from spark_jobs.merging.foreign_changes import Abandoned, ForeignChangeDetector
 from spark_jobs.merging.range_deletes import RangeDeletes
 from spark_jobs.merging.reselect import Origin, Say, SourceReselect
 from spark_jobs.runtime.log_lines import say as say_line
-from spark_jobs.runtime.parallelism import shuffled_for
+from spark_jobs.runtime.parallelism import is_local, shuffled_for
 from spark_jobs.runtime.session import java_now
 
 ATTEMPTS = 3
@@ -650,7 +651,7 @@ class TableMerge:
         *,
         to_come: bool,
     ) -> int | None:
-        """Apply few complete changes without Spark SQL; None if Spark has to do it."""
+        """Apply changes without Spark SQL; None if Spark has to do it."""
         mode = group[0][0].work.mode
         if commit.fills:
             return None
@@ -662,17 +663,15 @@ class TableMerge:
             is_plain(part.routed, part.work, _marker(state, part.routed.table), self.plan, commit.supersedes, of_part)
             for (part, _), of_part in zip(group, files, strict=True)
         )
-        if not (is_few([one for of_part in files for one in of_part]) and all(plain)):
+        if not (is_done_here(session, [one for of_part in files for one in of_part]) and all(plain)):
             return None
 
-        def read(fields: tuple[pa.Field, ...]) -> pa.Table:
-            tables = []
+        def read(fields: tuple[pa.Field, ...]) -> Iterator[pa.Table]:
             for part, inputs in group:
                 shape, where = self._shape(part, fields), part.routed.target.where
-                rows = changes_of(self.store, inputs, shape)
-                tables.append(filtered_here(session, rows, columns, where, mode, part.routed.table))
-                tables += [shape.reset(one) for one in part.entries]
-            return pa.concat_tables(tables)
+                for rows in changes_of(self.store, inputs, shape):
+                    yield filtered_here(session, rows, columns, where, mode, part.routed.table)
+                yield from (shape.reset(one) for one in part.entries)
 
         with _TURN if sum(part.rows for part, _ in group) > ROWS_BESIDE else nullcontext():
             return target.replace(read, commit, guard=any(part.work.guard for part, _ in group))
@@ -789,6 +788,11 @@ class TableMerge:
                 )
             superseded += rules
         return superseded
+
+
+def is_done_here(session: SparkSession, files: Sequence[tuple[DataFile, TableSchema]]) -> bool:
+    """Whether this process applies the changes of files: they are few, or there are no other machines for them."""
+    return is_local(session) or is_few(files)
 
 
 def _marker(state: LakeTable | None, table: TableName) -> Marker:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.work import MergeConfig
-from spark_jobs.runtime.session import set_for
+from spark_jobs.runtime.session import activate, set_for
+
+T = TypeVar("T")
 
 SHUFFLE = "spark.sql.shuffle.partitions"
 
@@ -28,6 +32,11 @@ def cores_of(spark: SparkSession) -> int:
     return spark.sparkContext.defaultParallelism
 
 
+def is_local(spark: SparkSession) -> bool:
+    """Whether all work of Spark is done by this machine."""
+    return (spark.sparkContext.master or "").startswith("local")
+
+
 def partitions_for(rows: int, cores: int) -> int:
     """Return the number of partitions of a shuffle of so many rows."""
     return max(FEWEST_PARTITIONS, PARTITIONS_PER_CORE * cores, -(-rows // ROWS_PER_PARTITION))
@@ -36,6 +45,25 @@ def partitions_for(rows: int, cores: int) -> int:
 def tables_at_once(merge: MergeConfig, cores: int) -> int:
     """Return how many tables are merged at the same time."""
     return merge.parallelism or min(max(cores, FEWEST_TABLES), MOST_TABLES)
+
+
+def in_threads(session: SparkSession, work: Callable[[T], None], items: Sequence[T], at_once: int) -> None:
+    """Do work for each item, for some at the same time; a single one needs no thread.
+
+    Raises:
+        Exception: the first one of the work; what has not begun is left out.
+    """
+    if len(items) == 1:
+        work(items[0])
+        return
+    with ThreadPoolExecutor(at_once, initializer=activate, initargs=(session,)) as threads:
+        running = [threads.submit(work, item) for item in items]
+        try:
+            for each in as_completed(running):
+                each.result()
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 @contextmanager

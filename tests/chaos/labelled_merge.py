@@ -20,7 +20,7 @@ COMMITS: dict[str, tuple[Any, str]] = {
     "the start of a branch": (lake_table, "start_branch"),
     "the commit of the deletes": (lake_table.IcebergTable, "_delete_keys"),
     "the writing of the rows": (lake_table.IcebergTable, "_new_files"),
-    "the writing of the rows in Arrow": (ArrowRows, "replace"),
+    "the writing of the rows in Arrow": (ArrowRows, "apply"),
     "the publication of a branch": (lake_table, "publish"),
     "the publication of a table that begins again": (lake_table, "publish_beginning"),
 }

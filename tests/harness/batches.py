@@ -222,7 +222,7 @@ class BatchWriter:
 
     def _file(self, manifest: str, path: str, schema: TableSchema, changes: pa.Table, partial: int = 0) -> DataFile:
         sink = io.BytesIO()
-        pq.write_table(changes, sink)
+        pq.write_table(changes, sink, row_group_size=131_072)  # as a drain
         data = sink.getvalue()
         self.store.put(layout.beside(manifest, path), data)
         digest = hashlib.sha256(data).hexdigest()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.apply import decide
 from cdc_lib.errors import MergeError
 from cdc_lib.model.merge_plan import MergePlan
 from spark_jobs.iceberg import lake_table
 from spark_jobs.iceberg.deleted_rows import DeletedRows
 from spark_jobs.iceberg.row_files import RowFiles
+from spark_jobs.merging import table_merge
 from tests.harness.lake import Lake
 
 OF_ARROW = {"_written": RowFiles, "_write_vectors": DeletedRows}
@@ -26,6 +26,6 @@ def merge_killed_at(monkeypatch: pytest.MonkeyPatch, where: str, lake: Lake, pla
     with monkeypatch.context() as patch:
         patch.setattr(owner, where, killed)
         if owner is lake_table.IcebergTable:
-            patch.setattr(decide, "FEW_ROWS", -1)
+            patch.setattr(table_merge, "is_done_here", lambda *_: False)
         with pytest.raises(MergeError, match="killed"):
             lake.merge(plan)

@@ -88,7 +88,7 @@ def with_waiting(
     fields = tuple(one.field for one in base.columns.choose(None))
     shape = LakeShape(routed.table, fields, routed.constants(config.source), routed.target.keeps)
     try:
-        rows = _completed(base, changes_of(store, work.inputs, shape), key)
+        rows = _completed(base, pa.concat_tables(changes_of(store, work.inputs, shape)), key)
     except NeedsSpark as error:
         raise not_fresh(str(error), routed.table) from None
     until = max(filter(None, (Point.at(plan.epoch, plan.stop), marker.merged_to)))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.apply import decide
 from cdc_lib.errors import MergeConflict
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.lake_table import IcebergTable
+from spark_jobs.merging import table_merge
 from tests.harness.batches import BIGINT, TEXT, Row, table
 from tests.harness.races import at_once
 
@@ -30,7 +30,7 @@ def ids(lake, orders):
 
 def overtaken(lake, monkeypatch, commit, plan):
     """Merge a plan; during its commit of rows or deletes, another merge of the same plan runs completely."""
-    owner = ArrowRows if commit == "replace" else IcebergTable
+    owner = ArrowRows if commit == "apply" else IcebergTable
     real, others = getattr(owner, commit), []
 
     def after_the_other(*arguments, **named):
@@ -41,16 +41,16 @@ def overtaken(lake, monkeypatch, commit, plan):
 
     monkeypatch.setattr(owner, commit, after_the_other)
     if owner is IcebergTable:
-        monkeypatch.setattr(decide, "FEW_ROWS", -1)
+        monkeypatch.setattr(table_merge, "is_done_here", lambda *_: False)
     lake.merge(plan)
     assert others
     monkeypatch.undo()
 
 
-@pytest.mark.parametrize("commit", ["_new_files", "replace"])
+@pytest.mark.parametrize("commit", ["_new_files", "apply"])
 def test_an_overtaken_merge_adds_no_row_twice(lake, orders, monkeypatch, commit):
     """Neither the first rows of a table nor later ones; by Spark SQL and in Arrow."""
-    if commit == "replace" and not orders.primary_key:
+    if commit == "apply" and not orders.primary_key:
         pytest.skip("every change of a table without a key is a row: Spark appends them")
     overtaken(lake, monkeypatch, commit, lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)})))
     assert ids(lake, orders) == [11, 12, 13]
@@ -59,7 +59,7 @@ def test_an_overtaken_merge_adds_no_row_twice(lake, orders, monkeypatch, commit)
     assert ids(lake, orders) == [11, 12, 13, 111, 112, 113]
 
 
-@pytest.mark.parametrize(("owner", "commit"), [(IcebergTable, "_delete_keys"), (ArrowRows, "replace")])
+@pytest.mark.parametrize(("owner", "commit"), [(IcebergTable, "_delete_keys"), (ArrowRows, "apply")])
 def test_an_overtaken_merge_of_deletes_does_not_move_the_marker_backward(lake, monkeypatch, owner, commit):
     """Not even if the next merge has ended too."""
     orders = table(f"{lake.database}.orders", {"id": BIGINT, "state": TEXT})
@@ -79,7 +79,7 @@ def test_an_overtaken_merge_of_deletes_does_not_move_the_marker_backward(lake, m
 
     monkeypatch.setattr(owner, commit, after_the_others)
     if owner is IcebergTable:
-        monkeypatch.setattr(decide, "FEW_ROWS", -1)
+        monkeypatch.setattr(table_merge, "is_done_here", lambda *_: False)
     lake.merge(deletes)
     assert lake.state(orders.name).marker == others[1]
     assert ids(lake, orders) == [12, 13, 211, 212, 213]

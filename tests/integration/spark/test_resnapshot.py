@@ -253,7 +253,7 @@ def test_a_merge_that_was_withdrawn_and_still_runs_does_no_harm(from_now_on, mon
     shop.execute("INSERT INTO two VALUES (5, 'e', 5)")
     shop.drain()
     old = shop.pipeline.plan_merge(by="test")
-    real, overtaken = ArrowRows.replace, []
+    real, overtaken = ArrowRows.apply, []
 
     def after_the_other(*arguments, **named):
         if not overtaken:
@@ -266,7 +266,7 @@ def test_a_merge_that_was_withdrawn_and_still_runs_does_no_harm(from_now_on, mon
             shop.round()
         return real(*arguments, **named)
 
-    monkeypatch.setattr(ArrowRows, "replace", after_the_other)
+    monkeypatch.setattr(ArrowRows, "apply", after_the_other)
     with pytest.raises(MergeConflict, match="planned again"):
         shop.merge(old)
     assert overtaken

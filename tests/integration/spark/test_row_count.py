@@ -7,13 +7,13 @@ from dataclasses import fields
 import pyarrow as pa
 import pytest
 
-from cdc_lib.apply import decide
 from cdc_lib.apply.old_rows import KeysOfChanges
 from cdc_lib.errors import MergeError
 from cdc_lib.store.failed_tables import last_stopped
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.iceberg.row_files import RowFiles
+from spark_jobs.merging import table_merge
 from tests.harness.batches import BIGINT, INT, Row, table
 from tests.harness.lake import Lake
 
@@ -145,7 +145,7 @@ def merged(lake, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(fault.owner, fault.name, broken)
             if fault.owner is IcebergTable:
-                patch.setattr(decide, "FEW_ROWS", -1)
+                patch.setattr(table_merge, "is_done_here", lambda *_: False)
             with pytest.raises(MergeError, match="does not add up") as caught:
                 here.merge(plan)
         assert not caught.value.retryable

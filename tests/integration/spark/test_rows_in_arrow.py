@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -10,11 +11,11 @@ from itertools import count
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_lib.apply import decide, partitions
+from cdc_lib.apply import partitions, parts
 from cdc_lib.model.lake_table import MODE_COLUMNS
 from cdc_lib.model.schema import SourceType
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.iceberg import file_streams
+from spark_jobs.iceberg import arrow_rows, file_streams
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.merging import table_merge
 from spark_jobs.runtime import session
@@ -75,14 +76,14 @@ def ways(lake, monkeypatch, mode, layout, sections):
     settings["layouts"] = [{"tables": "*.*", **layout}]
     here = Lake(lake.spark, type(lake.config).model_validate(settings), lake.store)
     starts, done = count(4, 100), []
-    real, is_plain = ArrowRows._with_rows, table_merge.is_plain
+    real, is_plain = ArrowRows._write, table_merge.is_plain
 
     def noted(self, *arguments):
         written = real(self, *arguments)
         done.append(self.of)
         return written
 
-    monkeypatch.setattr(ArrowRows, "_with_rows", noted)
+    monkeypatch.setattr(ArrowRows, "_write", noted)
     monkeypatch.setattr(
         table_merge, "is_plain", lambda routed, *more: routed.table == names[0] and is_plain(routed, *more)
     )
@@ -100,7 +101,7 @@ def ways(lake, monkeypatch, mode, layout, sections):
             manifests = [here.batches.window(start, stop, changes, statements=statements)]
         done.clear()
         here.merge(here.batches.plan(stop, *manifests))
-        assert done == [arrow.name] * by
+        assert done == [arrow.name] * by if by is not None else set(done) == {arrow.name}
         computed = (name for one in sections.get("computed", ()) for name in one["columns"])
         columns = [*columns, *computed, *MODE_COLUMNS[mode]]
         assert here.rows(arrow.name, *columns) == here.rows(spark.name, *columns)
@@ -161,6 +162,49 @@ def test_rows_files_and_summaries_are_those_of_spark(ways):
     _, merge = ways
     for rows in (FIRST, SECOND, THIRD):
         merge(rows)
+
+
+@pytest.fixture
+def in_parts(monkeypatch):
+    """Merge the changes of few rows as those of many; returns how many parts each merge had."""
+    counts = []
+
+    @contextmanager
+    def noted(*arguments):
+        with parts.parts_of(*arguments) as found:
+            counts.append(len(found))
+            yield found
+
+    monkeypatch.setattr(parts, "PART_BYTES", 300)
+    monkeypatch.setattr(parts, "_STRIDE", 1)
+    monkeypatch.setattr(arrow_rows, "PART_BYTES", 300)
+    monkeypatch.setattr(arrow_rows, "SMALL_BYTES", 200)
+    monkeypatch.setattr(arrow_rows, "parts_of", noted)
+    return counts
+
+
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete", "scd2"])
+@pytest.mark.parametrize("layout", [{}, {"format_version": 2}, {"write_mode": "copy_on_write"}])
+def test_many_changes_are_merged_in_parts(ways, in_parts):
+    """Also with statements that remove rows, and several changes of a key."""
+    merge = partial(ways[1], same_files=False, same_summary=False, by=None)
+    merge([*FIRST, *(row("u", 60 + key, key, "u") for key in range(1, 30))])
+    merge(SECOND)
+    merge([row("u", 210 + key, key, f"{key}") for key in range(3, 40)], truncated=[15, 25])
+    merge([], truncated=[10])
+    merge([*(row("c", 410 + key, key) for key in range(1, 50)), row("d", 470, 7), row("u", 471, 8, "last")])
+    merge([row("u", 510 + key, key, "end") for key in range(20, 60)])
+    assert [count > 1 for count in in_parts] == [True, True, True, False, True, True]
+
+
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
+def test_parts_know_newer_rows_and_cells_that_changes_lack(ways, in_parts):
+    merge = partial(ways[1], same_files=False, same_summary=False, by=None)
+    merge(FIRST)
+    merge([row("r", 0, key, "read") for key in range(1, 30)], read_at=150)
+    merge([row("u", 110 + 3 * key, key, "u") for key in range(1, 30)])
+    merge([part("u", 210 + key, key, n=key) for key in range(10, 40)])
+    assert min(in_parts) > 1
 
 
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
@@ -226,11 +270,11 @@ def test_partitions_are_those_of_spark(lake, tmp_path, monkeypatch, transform, v
     """Of each transform of each lake type: the same rows in the same partitions, also of rows that move to another one."""
     chosen = tables([transform], [(version, "merge_on_read")])
     here, there = (Lake(lake.spark, lake.config, LocalStore(tmp_path / name)) for name in ("here", "there"))
-    real, written = ArrowRows._with_rows, []
-    monkeypatch.setattr(ArrowRows, "_with_rows", lambda *given: (real(*given), written.append(given))[0])
+    real, written = ArrowRows._write, []
+    monkeypatch.setattr(ArrowRows, "_write", lambda *given: (real(*given), written.append(given))[0])
     merge(here, chosen)
     assert len(written) == 2 * len(chosen)
-    monkeypatch.setattr(decide, "FEW_ROWS", -1)
+    monkeypatch.setattr(table_merge, "is_done_here", lambda *_: False)
     merge(there, chosen)
     assert len(written) == 2 * len(chosen)
     for one in chosen:
@@ -289,8 +333,10 @@ def test_tables_that_share_a_lake_table_are_merged_in_one_commit(lake, monkeypat
     rule = {"tables": f"{lake.database}_*.orders", "into": f"{lake.database}.orders", "keys": ["schema"]}
     lake.config = type(lake.config).model_validate(lake.config.model_dump(mode="json") | {"routes": [rule]})
     one, two = (table(f"{lake.database}_{number}.orders", COLUMNS) for number in (1, 2))
-    real, written = ArrowRows._with_rows, []
-    monkeypatch.setattr(ArrowRows, "_with_rows", lambda *given: (real(*given), written.append(given[2].num_rows))[0])
+    real, written = ArrowRows._write, []
+    monkeypatch.setattr(
+        ArrowRows, "_write", lambda *given: (real(*given), written.append(sum(one.num_rows for one in given[1])))[0]
+    )
     lake.merge(lake.batches.plan(104, lake.batches.window(4, 104, {one: FIRST, two: FIRST})))
     lake.merge(lake.batches.plan(204, lake.batches.window(104, 204, {one: SECOND[:2], two: [row("u", 115, 2, "two")]})))
     assert (written, lake.snapshots(one.name)) == ([80, 2], 2)
@@ -380,7 +426,7 @@ def test_a_file_of_positions_of_several_data_files_stays(lake, ways, monkeypatch
     for name in (arrow, spark):
         lake.spark.sql(f"ALTER TABLE {lake.name(name)} SET TBLPROPERTIES ('write.delete.granularity' = 'partition')")
     with monkeypatch.context() as patch:
-        patch.setattr(decide, "FEW_ROWS", -1)
+        patch.setattr(table_merge, "is_done_here", lambda *_: False)
         merge([row("u", 2010, 1), row("u", 2011, 1001), row("d", 2012, 3)], by=0)
     [shared] = [one for one in files(lake, arrow) if one["content"]]
     assert shared["record_count"] == 3

@@ -174,7 +174,7 @@ def test_a_dropped_column_leaves_the_lake_where_it_follows(source, monkeypatch):
             raise MergeError("killed")
 
         patch.setattr(IcebergTable, "_new_files", killed)
-        patch.setattr(ArrowRows, "replace", killed)
+        patch.setattr(ArrowRows, "apply", killed)
         with pytest.raises(MergeError, match="killed"):
             merge(source.lake.spark, source.capture.config, plan, source.capture.store, source.lake.said.append)
     assert {mode: source.columns(mode) for mode in MODES} == {mode: ["id", "v"] for mode in MODES}

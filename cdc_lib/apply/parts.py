@@ -1,0 +1,157 @@
+"""Many changes in parts that fit into memory: all changes of a key are in one part, and most parts hold a range of keys.
+
+Changes come in the order in which they were drained. They go to a temporary folder first, since only then it is known how their
+keys are spread; from there they are split. Few changes are one part, and go nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_lib.apply.key_rows import Rows
+
+PART_BYTES = 32 << 20
+"""Bytes of the changes of a part in memory; to apply it takes some five times as much."""
+
+MOST_PARTS = 500
+"""Each part is an open file while changes are split."""
+
+_STRIDE = 251
+"""Of so many rows, the key of one is looked at; a prime, because rows often come in round numbers."""
+
+ReadPart = Callable[[], pa.Table]
+"""Returns the changes of a part; called once."""
+
+
+@contextmanager
+def parts_of(tables: Iterable[pa.Table], key: Sequence[str], folder: str | None = None) -> Iterator[list[ReadPart]]:
+    """Yield the parts of changes, at least one; their files are removed after the block.
+
+    Args:
+        tables: changes with the same columns, at least one table.
+        key: columns of the key; without one, a part holds any changes.
+        folder: for temporary files; that of the system by default.
+    """
+    rest, few, size = iter(tables), list[pa.Table](), 0
+    for table in rest:
+        few.append(table)
+        size += table.nbytes
+        if size > PART_BYTES:
+            break
+    else:
+        yield [partial(pa.concat_tables, few)]
+        return
+    with TemporaryDirectory(prefix="lakecdc-merge-", dir=folder) as temporary:
+        drained = _Streams(Path(temporary), "drained")
+        sample, size = list[pa.Table](), 0
+        for table in chain(_emptied(few), rest):
+            drained.write(size // PART_BYTES, table)
+            size += table.nbytes
+            sample.append(table.select(key).take(pa.array(np.arange(0, table.num_rows, _STRIDE))))
+        parts = drained.closed()
+        if key:
+            cuts, column = _cuts(pa.concat_tables(sample), min(-(-size // PART_BYTES), MOST_PARTS))
+            split = _Streams(Path(temporary), "part")
+            for read in parts:
+                _split(read(), column, cuts, split)
+            parts = split.closed()
+        yield parts
+
+
+def _emptied(tables: list[pa.Table]) -> Iterator[pa.Table]:
+    while tables:
+        yield tables.pop(0)
+
+
+class _Streams:
+    """Files of rows in a folder.
+
+    Args:
+        folder: of the files.
+        name: with which their names begin.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder, self._name = folder, name
+        self._open: dict[int, pa.RecordBatchStreamWriter] = {}
+
+    def write(self, number: int, rows: pa.Table) -> None:
+        """Add rows to a file."""
+        if number not in self._open:
+            self._open[number] = pa.ipc.new_stream(self._path(number), rows.schema)
+        self._open[number].write_table(rows)
+
+    def closed(self) -> list[ReadPart]:
+        """Close the files; returns what reads and removes each, in the order of their numbers."""
+        for writer in self._open.values():
+            writer.close()
+        return [partial(_read, self._path(number)) for number in sorted(self._open)]
+
+    def _path(self, number: int) -> str:
+        return str(self._folder / f"{self._name}-{number}.arrows")
+
+
+def _read(path: str) -> pa.Table:
+    with pa.OSFile(path) as file, pa.ipc.open_stream(file) as stream:
+        rows = stream.read_all()
+    Path(path).unlink()
+    return rows.combine_chunks()
+
+
+def _cuts(sample: pa.Table, parts: int) -> tuple[pa.Array, str]:
+    """Return the values at which a part ends and the next one begins, and their column: the one that splits best.
+
+    A key that begins with a tenant may have few values there.
+
+    Args:
+        sample: key columns of some changes.
+        parts: how many are wanted.
+    """
+    best, least = None, sample.num_rows + 1
+    for name in sample.column_names:
+        column = sample.column(name).combine_chunks()
+        by = pc.array_sort_indices(column)
+        ordered = column.take(by).slice(0, len(column) - column.null_count)
+        cuts = ordered.take(pa.array(np.arange(1, parts) * len(ordered) // parts)).unique() if len(ordered) else ordered
+        largest = int(np.bincount(part_numbers(column, cuts), minlength=1).max(initial=0))
+        if largest < least:
+            best, least = (cuts, name), largest
+    assert best is not None  # a key has columns
+    return best
+
+
+def part_numbers(column: pa.Array | pa.ChunkedArray, cuts: pa.Array) -> Rows:
+    """Return for each value how many of the cuts are not greater than it; none for null.
+
+    Args:
+        column: values.
+        cuts: ascending, of the same type.
+    """
+    found: Rows = np.zeros(len(column), np.int64)
+    step = 1 << len(cuts).bit_length() >> 1
+    while step:
+        at = found + (step - 1)
+        is_cut = at < len(cuts)
+        values = cuts.take(pa.array(np.minimum(at, len(cuts) - 1)))
+        reached = pc.fill_null(pc.greater_equal(column, values), False).to_numpy(zero_copy_only=False)
+        found = np.where(is_cut & reached, found + step, found)
+        step >>= 1
+    return found
+
+
+def _split(rows: pa.Table, column: str, cuts: pa.Array, into: _Streams) -> None:
+    numbers = part_numbers(rows.column(column).combine_chunks(), cuts)
+    by = np.argsort(numbers, kind="stable")
+    rows, numbers = rows.take(pa.array(by)), numbers[by]
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
+        into.write(int(numbers[start]), rows.slice(start, stop - start))
