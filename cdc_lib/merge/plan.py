@@ -30,6 +30,8 @@ from cdc_lib.model.table_mode import Mode, TableReset
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.xa_settlement import XaCommit
 
+INCOMPLETE = "the binlog does not contain all columns of some rows"
+
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
@@ -204,6 +206,17 @@ def refuse_unclear(table: str, unclear: str) -> None:
             hint="A merge requests a new snapshot, which replaces the rows; or: cdc snapshot {source} {table}",
             table=table,
         )
+
+
+def rows_not_logged(table: str, what: str, **context: str | int | None) -> ValuesNotLogged:
+    """Return the error of incomplete rows that only a new snapshot completes."""
+    return ValuesNotLogged(
+        f"{INCOMPLETE}: {what}",
+        hint="A merge requests a new snapshot, which replaces the rows. With binlog_row_image=FULL at the source, also in sessions, "
+        "this is not needed.",
+        table=table,
+        **context,
+    )
 
 
 def refuse_partial_swap(table: str, batches: Iterable[StoredBatch], since: Point) -> None:

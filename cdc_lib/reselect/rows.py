@@ -80,10 +80,12 @@ class Refused:
     Args:
         why: the reason, as a clause.
         again: whether a retry may succeed.
+        replaced: whether the source has another table by now, or none: only a new snapshot shows what became of the rows.
     """
 
     why: str
     again: bool = False
+    replaced: bool = False
 
 
 class _Changed(SourceError):
@@ -146,7 +148,9 @@ class Reselector:
         """
         try:
             return self._read(schema, keys, stop)
-        except (UnsupportedValue, _Changed) as error:
+        except _Changed as error:
+            return Refused(error.message, replaced=True)
+        except UnsupportedValue as error:
             return Refused(error.message)
         except SourceError as error:
             return Refused(error.message, again=True)
@@ -192,10 +196,10 @@ class Reselector:
         """Return the projection of the current table, if it is still the table that the merge knows."""
         current = InformationSchema(connection).schema(schema.database, schema.table)
         if current is None:
-            return Refused("the table is no longer at the source")
+            return Refused("the table is no longer at the source", replaced=True)
         projection = self._shape.of(self.config.values.applied(current))
         if not is_compatible(schema, projection.schema):
-            return Refused("the table was altered at the source meanwhile")
+            return Refused("the table was altered at the source meanwhile", replaced=True)
         if projection.masked_keys:
             return Refused(f"column {projection.masked_keys[0]} of the key has a mask")
         if not can_be_looked_up(projection.source):

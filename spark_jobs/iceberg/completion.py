@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.collapse import DELETE, MISSING, RANK, READ, last_change_sql
+from cdc_lib.merge.plan import INCOMPLETE, rows_not_logged
 from cdc_lib.model.lake_table import CHANGE_TYPES, ORDER, LakeColumn, LakeTable
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT, CELL_HERE, CELL_UNKNOWN, OP
@@ -78,7 +79,7 @@ class Completion:
                 unless they were inserted during the read.
 
         Raises:
-            MergeError: a row lacks a part of its key.
+            ValuesNotLogged: a row lacks a part of its key.
         """
         self._timeline(changes)
         # A change that is merged again overwrites its own earlier row, which may have been overwritten in between.
@@ -100,7 +101,7 @@ class Completion:
         [(keyless, moved)] = self._sql(f"SELECT {facts} FROM {self._view(CELLS_VIEW)}").collect()
         if keyless:
             what = "rows lack columns of the key, which took their defaults"
-            raise _error(self.source_table, what, readable=False, rows=keyless)
+            raise rows_not_logged(self.source_table, what, rows=keyless)
         timeline = self._filled(self._with_existing())
         if moved:
             timeline = self._with_moves(timeline)
@@ -286,33 +287,33 @@ def _key_text(names: Sequence[str], row: Sequence[object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=False))
 
 
-def refuse_absent(changes: DataFrame, source_table: str) -> None:
+def refuse_absent(changes: DataFrame, table: LakeTable, source_table: str) -> None:
     """Refuse incomplete changes for a table that keeps every change, which no existing row can complete.
 
     Raises:
-        MergeError: a change is incomplete.
+        ValuesNotLogged: a change of a table without a key is incomplete.
+        MergeError: a change of another table is incomplete: the source file wants all of them, which no snapshot has.
     """
     if ABSENT not in changes.columns:
         return
     count = changes.where(f"{ABSENT} IS NOT NULL").count()
     if count:
         what = "every change of the table is kept as it is, and no existing row has the rest"
-        raise _error(source_table, what, readable=False, rows=count)
+        raise (_error if table.primary_key else rows_not_logged)(source_table, what, rows=count)
 
 
-def _error(source_table: str, what: str, *, readable: bool = True, **context: str | int | None) -> MergeError:
+def _error(source_table: str, what: str, **context: str | int | None) -> MergeError:
     """Return the error of incomplete rows.
 
     Args:
         source_table: their table.
         what: which rows, and why they stay incomplete.
-        readable: whether a merge could read such rows from the source.
         context: of the error.
     """
-    read = "With reselect.mode: auto a merge reads such rows of tables with a key from the source. Otherwise set "
     return MergeError(
-        f"the binlog does not contain all columns of some rows: {what}",
-        hint=f"{read if readable else 'Set '}binlog_row_image=FULL and binlog_row_value_options='' at the source, also in "
+        f"{INCOMPLETE}: {what}",
+        hint="With reselect.mode: auto a merge reads such rows of tables with a key from the source. Otherwise set "
+        "binlog_row_image=FULL and binlog_row_value_options='' at the source, also in "
         f"sessions. Then: cdc snapshot {{source}} {TableName.parse(source_table).in_shell}",
         table=source_table,
         **context,

@@ -240,7 +240,7 @@ class IcebergTable(DefinedTable):
         table = self._as_read()
         with translate_errors("append", self._table):
             self._mark(table, commit)
-            refuse_absent(changes, self._table)
+            refuse_absent(changes, table, self._table)
             rows = changes.persist()
             try:
                 count = rows.count()

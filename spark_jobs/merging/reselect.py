@@ -18,7 +18,7 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, IncompatibleSchema, ReselectError
 from cdc_lib.lake.routing import RoutedTable
 from cdc_lib.merge.collapse import MISSING
-from cdc_lib.merge.plan import MergeInput
+from cdc_lib.merge.plan import MergeInput, rows_not_logged
 from cdc_lib.model.lake_table import LakeTable, Reselected
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import OP
@@ -153,7 +153,7 @@ class SourceReselect:
         try:
             return last, self.evolve(schema), found
         except IncompatibleSchema as error:
-            return last, table, Refused(error.message)
+            return last, table, Refused(error.message, replaced=True)
 
     def _read(self, keys: pa.Table, schema: TableSchema, rule: ReselectRule) -> Reread | Refused | ConfigError:
         if keys.num_rows > rule.max_keys:
@@ -175,6 +175,7 @@ class SourceReselect:
         Raises:
             ReselectError: they are incomplete, or must not be used, and a retry may succeed.
             ConfigError: they are incomplete, or must not be used, because of the source file or the environment.
+            ValuesNotLogged: they are incomplete, and the source no longer has the table that they are of.
         """
         complete = MISSING not in rows.columns or rows.where(f"{MISSING} <> ''").isEmpty()
         needed = rule.mode == "always" or not complete
@@ -189,5 +190,7 @@ class SourceReselect:
                 "meanwhile.",
                 table=routed.table,
             )
+        if refused.replaced and not complete:
+            raise rows_not_logged(routed.table, f"they cannot be read from the source: {refused.why}")
         self.say(f"{routed.table}: goes by the log, because rows cannot be read back: {refused.why}")
         return "" if complete else refused.why

@@ -22,7 +22,7 @@ def drain_round(capture: Capture) -> None:
 
 def _merge(lake: Lake, config: SourceConfig, plan: MergePlan, store: ObjectStore) -> None:
     if needs_spark(config, store, load_plan(store, plan)):
-        merge(lake.spark, config, plan, store, lake.said.append)
+        merge(lake.spark, config, plan, store, lake.said.append, origin=lake.origin)
     else:
         run(config, plan, store)
 

@@ -284,7 +284,7 @@ def test_whole_rows_come_from_the_log_when_the_source_cannot_be_asked(capture, l
 
 @pytest.mark.parametrize("statement", ["DROP TABLE r", "ALTER TABLE r DROP COLUMN w"])
 def test_a_replaced_table_is_not_reselected_but_merged_from_the_binlog(capture, lake, statement):
-    """Whole rows do; rows that are not whole stop the table and say why they were not read back."""
+    """Whole rows do."""
     reselecting(lake, mode="always")
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT, w INT DEFAULT 3)")
     in_session(capture, "INSERT INTO r VALUES (1, 1, 1)")
@@ -293,14 +293,6 @@ def test_a_replaced_table_is_not_reselected_but_merged_from_the_binlog(capture, 
     one_round(capture, lake, lambda: capture.execute(statement))
     assert lake.rows(table_of(capture), "id", "v") == [(1, 2)]
     assert any("goes by the log" in line for line in lake.said)
-
-
-def test_rows_that_are_not_whole_of_a_table_that_was_altered_stop_it_and_say_why(capture, lake):
-    """What columns hold that are not the known ones could be lost."""
-    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT, w INT DEFAULT 3)")
-    in_session(capture, MINIMAL, "INSERT INTO r (id, v) VALUES (1, 1)")
-    with pytest.raises(MergeError, match="altered at the source meanwhile"):
-        one_round(capture, lake, lambda: capture.execute("ALTER TABLE r ADD COLUMN z INT AFTER id"))
 
 
 def test_columns_added_meanwhile_come_with_reselected_rows(capture, lake):

@@ -115,23 +115,6 @@ def test_a_generated_column_whose_changes_the_image_omits_is_that_of_the_source(
     assert sorted(map(tuple, lake.rows(f"{capture.database}.r", "id", "n", "g"))) == [(1, 8, 9), (2, 2, 3)]
 
 
-def test_an_insert_whose_key_is_a_default_stops_the_table(capture, lake):
-    """Neither NULL nor another row's key replaces it."""
-    capture.execute("CREATE TABLE r (id INT NOT NULL DEFAULT 7 PRIMARY KEY, b INT)")
-    in_session(
-        capture,
-        "SET SESSION binlog_row_image = 'MINIMAL'",
-        "INSERT INTO r (b) VALUES (1)",
-    )
-    for origin in (None, capture.pipeline.reselector):
-        lake.origin = origin
-        with pytest.raises(MergeError, match="rows lack columns of the key, which took their defaults") as caught:
-            one_round(capture, lake)
-        assert "reselect" not in caught.value.hint
-        assert caught.value.context["table"] == f"{capture.database}.r"
-        assert f"cdc snapshot shop {capture.database}.r" in caught.value.hint
-
-
 def test_an_insert_that_lacks_a_default_while_a_snapshot_is_read_is_not_taken_for_a_deleted_row(
     mysql_server, mysql_database, tmp_path, spark_lake
 ):

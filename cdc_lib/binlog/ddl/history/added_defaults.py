@@ -118,11 +118,19 @@ def _value(kind: Spelled, column: ColumnReader) -> str | None:
 
 def _empty(kind: Spelled) -> str:
     """Return what servers put into a column that is not to be NULL and has no default."""
-    if kind.name in INTEGERS or kind.name == "decimal":
+    if kind.name in INTEGERS:
         return "0"
+    if kind.name == "decimal":
+        return _decimal("0", "", kind.scale)
     if (kind.name in ("varchar", "char") or kind.text) and kind.charset not in (None, "binary"):
         return ""
     raise CannotFollow("a new column is NOT NULL and has no default")
+
+
+def _decimal(whole: str, fraction: str, scale: int) -> str:
+    """Return a decimal with all digits of its scale: the lake may have it as text."""
+    digits = f"{whole.removeprefix('-').lstrip('0') or '0'}{'.' if scale else ''}{fraction:0<{scale}}"
+    return f"-{digits}" if whole.startswith("-") and digits.strip("0.") else digits
 
 
 def _text(kind: Spelled, text: str, *, quoted: bool) -> str | None:
@@ -131,8 +139,8 @@ def _text(kind: Spelled, text: str, *, quoted: bool) -> str | None:
     if name in INTEGERS:
         return text if re.fullmatch(r"-?(0|[1-9]\d*)", text) else None
     if name == "decimal":
-        match = re.fullmatch(r"-?\d+(?:\.(\d+))?", text)
-        return text if match and len(match[1] or "") <= kind.scale else None
+        match = re.fullmatch(r"(-?\d+)(?:\.(\d+))?", text)
+        return _decimal(match[1], match[2] or "", kind.scale) if match and len(match[2] or "") <= kind.scale else None
     if name in ("float", "double"):
         return text if re.fullmatch(r"-?[1-9]\d{0,6}|0|0\.0+", text) else None
     if not quoted:
