@@ -81,7 +81,7 @@ def is_plain(
         files: with the changes.
     """
     is_rewritten = work.mode == "scd2" and any(one.since is not None for one in superseded)
-    by_spark = marker.is_foreign_to(plan.source_uuid) or work.ranges or work.added_defaults or is_rewritten
+    by_spark = marker.is_foreign_to(plan.source_uuid) or work.ranges or is_rewritten
     return not by_spark and not why_not_partial(routed, work, superseded, files)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cdc_lib.apply.data_files import positions_of, rows_at
+from cdc_lib.apply.fills import Fill, filled, is_filled, needed_to_fill
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
 from cdc_lib.apply.removals import closed, needed_columns, removed_by, with_marks
 from cdc_lib.apply.rows import Order, less, order_of
@@ -18,6 +19,9 @@ from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import ABSENT
 from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import IS_CURRENT, Mode
+
+ROWS_AT_ONCE = 131_072
+"""Rows of a file that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +46,15 @@ class StoredRows:
         fields = self.fields if names is None else tuple(by_name[name] for name in names)
         return rows_at(self.file, fields, positions)
 
-    def others(self, positions: Rows) -> Rows:
-        """Return the live rows but those at some positions."""
-        return np.setdiff1d(np.arange(self.rows), np.union1d(self.dead, positions))
+    def others(self, positions: Rows) -> Iterator[Rows]:
+        """Yield the live rows but those at some positions, so many at once as fit into memory."""
+        found = np.setdiff1d(np.arange(self.rows), np.union1d(self.dead, positions))
+        yield from (found[start : start + ROWS_AT_ONCE] for start in range(0, len(found), ROWS_AT_ONCE))
+
+    def filled(self, positions: Rows, fills: Sequence[Fill], mode: Mode) -> tuple[Rows, pa.Table]:
+        """Return those of the positions whose rows get other values, and these rows with them."""
+        chosen = is_filled(self.at(positions, needed_to_fill(fills, mode)), fills, mode)
+        return positions[chosen], filled(self.at(positions[chosen]), fills)
 
     def removed(self, positions: Rows, rules: Sequence[Superseded], mode: Mode) -> tuple[Rows, pa.Table | None]:
         """Return those of the positions whose rows a rule removes, and what stays of them: the rows with the marks of the mode."""

@@ -15,7 +15,7 @@ from cdc_lib.apply.rows import Order, is_before, less, order_of, with_column
 from cdc_lib.merge.collapse import DELETE, READ
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
-from cdc_lib.model.table_commit import Superseded
+from cdc_lib.model.table_commit import Filled, Superseded
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, STATEMENT_ROW, TO_ORDER, VALID_FROM, VALID_TO, Mode
 
 
@@ -43,18 +43,32 @@ def needed_columns(rules: Sequence[Superseded], mode: Mode) -> list[str]:
 
 def _applies(rule: Superseded, rows: pa.Table, order: Order, mode: str) -> NDArray[np.bool_]:
     if mode in ("mirror", "append"):
-        found = less(order[:3], tuple(rule.before), or_equal=False)
+        found = is_chosen(rule, rows, order)
         # Only append tables keep the operation that shows rows of snapshots.
         if mode == "append" and not rule.reads:
             found &= pc.fill_null(pc.not_equal(rows.column(OP), READ), False).to_numpy()
-    else:
-        found = less(order, (*rule.before, STATEMENT_ROW), or_equal=True)
+        return found
+    return is_chosen(rule, rows, order, (*rule.before, STATEMENT_ROW))
+
+
+def is_chosen(
+    rule: Superseded | Filled, rows: pa.Table, order: Order, last: tuple[int, ...] | None = None
+) -> NDArray[np.bool_]:
+    """Return which rows are of the source table and the positions that a rule is about.
+
+    Args:
+        rule: the rule.
+        rows: with the columns that it names.
+        order: of the rows.
+        last: order key of the last row; rows before the point of the rule by default.
+    """
+    found = less(order[:3], tuple(rule.before), or_equal=False) if last is None else less(order, last, or_equal=True)
     if rule.since is not None:
         found &= ~less(order[:3], tuple(rule.since), or_equal=False)
     return found & _is_of(rule, rows)
 
 
-def _is_of(rule: Superseded, rows: pa.Table) -> NDArray[np.bool_]:
+def _is_of(rule: Superseded | Filled, rows: pa.Table) -> NDArray[np.bool_]:
     """Return which rows are of the source table that a rule is about."""
     found = np.ones(rows.num_rows, np.bool_)
     for name, value in rule.columns.items():

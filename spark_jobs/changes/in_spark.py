@@ -8,12 +8,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.apply.decide import NeedsSpark
+from cdc_lib.apply.fills import Fill, fills_of
 from cdc_lib.model.lake_table import LakeColumn, LakeTable
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT
+from cdc_lib.model.table_commit import Filled
 from cdc_lib.model.table_mode import Mode
 from spark_jobs.changes.computed import written_rows
 from spark_jobs.changes.filters import filtered
+from spark_jobs.sql import text_literal
 
 
 def filtered_here(
@@ -54,6 +57,27 @@ def with_computed_here(session: SparkSession, rows: pa.Table, table: LakeTable) 
         return rows
     made = _changed(session, rows, table.columns, lambda frame: written_rows(frame, table))
     return made.cast(pa.schema([rows.schema.field(name) for name in made.column_names]))
+
+
+def fills_here(
+    session: SparkSession, rules: Sequence[Filled], columns: Sequence[LakeColumn], fields: Sequence[pa.Field]
+) -> list[Fill]:
+    """Return fills of columns of a lake table, with the values that Spark reads from their texts.
+
+    Args:
+        session: a Spark session.
+        rules: in order.
+        columns: of the lake table.
+        fields: the same columns in Arrow.
+    """
+    types = {column.name.lower(): column.type for column in columns}
+
+    def value(rule: Filled) -> pa.Scalar:
+        text = "NULL" if rule.value is None else text_literal(rule.value)
+        made = session.range(1).selectExpr(f"CAST({text} AS {types[rule.column.lower()]}) AS value")
+        return made.toArrow().column("value")[0]
+
+    return fills_of(rules, fields, value)
 
 
 def _changed(

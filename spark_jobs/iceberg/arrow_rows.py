@@ -16,12 +16,14 @@ from pyspark.sql import SparkSession
 from cdc_lib.apply.complete import completed
 from cdc_lib.apply.data_files import joined_positions, positions_of
 from cdc_lib.apply.decide import NeedsSpark
+from cdc_lib.apply.fills import Fill, filled
 from cdc_lib.apply.key_rows import AskedKeys
 from cdc_lib.apply.old_rows import KeysOfChanges
 from cdc_lib.apply.parts import PART_BYTES, ReadPart, parts_of
 from cdc_lib.apply.removals import with_mode
-from cdc_lib.apply.rows import last_changes, order_of
+from cdc_lib.apply.rows import last_changes, order_of, with_column
 from cdc_lib.apply.versions import EarliestChange, spliced
+from cdc_lib.lake.computed import columns_in
 from cdc_lib.lake.layout import lowest_values
 from cdc_lib.merge.collapse import DELETE, INSERT
 from cdc_lib.model.lake_table import MODE_COLUMNS, LakeTable
@@ -29,7 +31,7 @@ from cdc_lib.model.manifest import ABSENT, OP
 from cdc_lib.model.pace import counted
 from cdc_lib.model.table_commit import Superseded, TableCommit
 from cdc_lib.model.table_mode import IS_CURRENT, ONE_VERSION_MODES, VALID_TO
-from spark_jobs.changes.in_spark import with_computed_here
+from spark_jobs.changes.in_spark import fills_here, with_computed_here
 from spark_jobs.iceberg.branches import wrong_rows
 from spark_jobs.iceberg.deleted_rows import OldFile
 from spark_jobs.iceberg.key_check import COUNTED_KEYS
@@ -116,10 +118,11 @@ class ArrowRows:
             MergeError: not all rows of the keys were found.
         """
         rules = sorted(commit.supersedes, key=lambda rule: rule.before)
+        fills = fills_here(self.session, commit.fills, self.lake.columns, self.files.fields)
         done, found, small, lock = Replacement(), dict[str, DeletesOf](), list[pa.Table](), Lock()
 
         def apply_part(read: ReadPart) -> None:
-            part, own = self._of_part(read(), rules, commit.unfinished_epochs, guard=guard), Replacement()
+            part, own = self._of_part(read(), rules, fills, commit.unfinished_epochs, guard=guard), Replacement()
             rows = with_computed_here(self.session, part.rows, self.lake).select(self._names)
             if is_large := rows.nbytes > SMALL_BYTES:
                 self._write([rows], own)
@@ -133,23 +136,30 @@ class ArrowRows:
         key = () if self.lake.mode == "append" else self.lake.primary_key
         with parts_of(changes, key, self.session.conf.get("spark.local.dir", None)) as parts:
             in_threads(self.session, apply_part, parts, PARTS_AT_ONCE)
-        if rules:
-            self._remove(rules, found, small, done)
+        if rules or fills:
+            self._apply_rules(rules, fills, found, small, done)
         self._write(small, done)
         self.files.delete([one for one in found.values() if len(one.positions)], done)
         return done
 
     def _of_part(
-        self, changes: pa.Table, rules: Sequence[Superseded], unfinished: Sequence[int], *, guard: bool
+        self,
+        changes: pa.Table,
+        rules: Sequence[Superseded],
+        fills: Sequence[Fill],
+        unfinished: Sequence[int],
+        *,
+        guard: bool,
     ) -> _Part:
         if self.lake.mode in ONE_VERSION_MODES:
-            return self._replaced(changes, rules, guard=guard)
+            return self._replaced(changes, rules, fills, guard=guard)
         changes = changes.drop_columns([ABSENT])
         if self.lake.mode == "append" or not changes.num_rows:
             return _Part(changes.num_rows, changes, ())
-        return self._spliced(changes, rules, unfinished, guard=guard)
+        part = self._spliced(changes, rules, unfinished, guard=guard)
+        return replace(part, rows=filled(part.rows, fills))
 
-    def _replaced(self, changes: pa.Table, rules: Sequence[Superseded], *, guard: bool) -> _Part:
+    def _replaced(self, changes: pa.Table, rules: Sequence[Superseded], fills: Sequence[Fill], *, guard: bool) -> _Part:
         """Return the last change of each key, and the rows that it replaces."""
         key, keeps_deleted = self.lake.primary_key, self.lake.mode == "soft_delete"
         last = last_changes(changes, key, begins=False)
@@ -171,7 +181,7 @@ class ArrowRows:
                     self.of, f"{counted(of_keys - removed, 'row')} of {counted(last.num_rows, 'changed key')}"
                 )
         if asked.lacking.any():
-            old = pa.concat_tables([pa.schema(self.files.fields).empty_table(), *asked.old])
+            old = filled(pa.concat_tables([pa.schema(self.files.fields).empty_table(), *asked.old]), fills)
             last = last_changes(completed(changes, old, key, keeps_deleted=keeps_deleted), key, begins=False)
         rows = with_mode(last, self.lake.mode, rules)
         left = ~asked.outdated if keeps_deleted else ~asked.outdated & pc.not_equal(last.column(OP), DELETE).to_numpy()
@@ -250,28 +260,56 @@ class ArrowRows:
             found.append(DeletesOf(file, own, shared, of_keys, live[touched]))
         return found, pa.concat_tables(versions)
 
-    def _remove(
-        self, rules: Sequence[Superseded], found: dict[str, DeletesOf], left: list[pa.Table], done: Replacement
+    def _apply_rules(
+        self,
+        rules: Sequence[Superseded],
+        fills: Sequence[Fill],
+        found: dict[str, DeletesOf],
+        left: list[pa.Table],
+        done: Replacement,
     ) -> None:
-        """Remove the rows of rules that changes do not have the keys of.
+        """Remove rows that changes do not have the keys of, and fill columns of those that stay.
 
         Args:
-            rules: in order.
-            found: by file, rows that changes touch; gets those that are removed.
-            left: rows that are still to be written; gets what stays of removed ones. Many are written.
+            rules: of the rows to remove, in order.
+            fills: in order.
+            found: by file, rows that changes touch; gets those that are removed or written again.
+            left: rows that are still to be written; gets what stays of removed ones, and filled ones. Many are written.
             done: gets the files of these.
         """
-        none = np.zeros(0, np.int64)
+        none, mode = np.zeros(0, np.int64), self.lake.mode
         for file in self.files.planned(self._all()):
             with self.files.stream(file) as stream:
                 stored, own, shared = self.files.stored(file, stream)
                 of_file = found.get(file.location) or DeletesOf(file, own, shared, none, none)
-                positions, rows = stored.removed(stored.others(of_file.settled), rules, self.lake.mode)
-            found[file.location] = replace(of_file, positions=np.union1d(of_file.positions, positions))
-            left += [rows] if rows is not None else []
-            if sum(one.nbytes for one in left) > PART_BYTES:
-                self._write(left, done)
-                left.clear()
+                replaced = [of_file.positions]
+                for positions in stored.others(of_file.positions):
+                    removed, marked = none, None
+                    if rules:
+                        free = np.setdiff1d(positions, of_file.settled, assume_unique=True)
+                        removed, marked = stored.removed(free, rules, mode)
+                    again, rows = none, None
+                    if fills:
+                        rest = np.setdiff1d(positions, removed, assume_unique=True)
+                        again, rows = stored.filled(rest, fills, mode)
+                    replaced += [removed, again]
+                    left += [self._recomputed(filled(each, fills), fills) for each in (marked, rows) if each]
+                    if sum(each.nbytes for each in left) > PART_BYTES:
+                        self._write(left, done)
+                        left.clear()
+            found[file.location] = replace(of_file, positions=np.unique(np.concatenate(replaced)))
+
+    def _recomputed(self, rows: pa.Table, fills: Sequence[Fill]) -> pa.Table:
+        """Compute the columns of existing rows again that follow from a filled one."""
+        names = {fill.name.lower() for fill in fills}
+        due = [name for name, text in self.lake.computed.items() if names & columns_in(text)]
+        if not due:
+            return rows
+        new = with_computed_here(self.session, rows, self.lake)
+        for field in self.files.fields:
+            if field.name.lower() in {name.lower() for name in due}:
+                rows = with_column(rows, field.name, new.column(field.name))
+        return rows
 
     @property
     def _names(self) -> list[str]:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_lib.apply.decide import files_of, is_few, is_plain
+from cdc_lib.apply.fills import filled
 from cdc_lib.apply.rows import LakeShape, changes_of
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, CorruptBatch, IncompatibleSchema, LakeRefused, MergeConflict, MergeError
@@ -81,7 +82,7 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from spark_jobs.changes.added_defaults import column_of, filled_columns
 from spark_jobs.changes.filters import filtered
 from spark_jobs.changes.frames import RowMapping, changes
-from spark_jobs.changes.in_spark import filtered_here
+from spark_jobs.changes.in_spark import fills_here, filtered_here
 from spark_jobs.changes.table_resets import entries
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT, LakeTarget
@@ -653,8 +654,6 @@ class TableMerge:
     ) -> int | None:
         """Apply changes without Spark SQL; None if Spark has to do it."""
         mode = group[0][0].work.mode
-        if commit.fills:
-            return None
         rules = (self.config.reselect.rule(part.routed.database, part.routed.name) for part, _ in group)
         if self.origin is not None and not to_come and any(reads_all(rule, self.lag) for rule in rules):
             return None
@@ -669,8 +668,9 @@ class TableMerge:
         def read(fields: tuple[pa.Field, ...]) -> Iterator[pa.Table]:
             for part, inputs in group:
                 shape, where = self._shape(part, fields), part.routed.target.where
+                fills = fills_here(session, part.filled(self.config.source), columns, fields)
                 for rows in changes_of(self.store, inputs, shape):
-                    yield filtered_here(session, rows, columns, where, mode, part.routed.table)
+                    yield filtered_here(session, filled(rows, fills), columns, where, mode, part.routed.table)
                 yield from (shape.reset(one) for one in part.entries)
 
         with _TURN if sum(part.rows for part, _ in group) > ROWS_BESIDE else nullcontext():

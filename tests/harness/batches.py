@@ -113,7 +113,7 @@ class BatchWriter:
         file: int = 1,
         prepared: Mapping[str, tuple[int, Mapping[TableSchema, Iterable[Row]]]] | None = None,
         decided: Mapping[str, tuple[int, bool]] | None = None,
-        statements: Sequence[tuple[TableStatementKind, str, int]] = (),
+        statements: Sequence[tuple[TableStatementKind, str, int] | tuple[TableStatementKind, str, int, Any]] = (),
     ) -> str:
         """Write a window of one binlog file and return its manifest's key.
 
@@ -125,7 +125,7 @@ class BatchWriter:
             file: number of the binlog file.
             prepared: by xid, start offset and rows of an XA transaction; it is prepared ten bytes later.
             decided: by xid, offset of the decision, and whether it commits.
-            statements: kind, table and offset of each.
+            statements: kind, table and offset of each, and what else a statement has.
         """
         window = Window(self.source, epoch, at(start, file), at(stop, file))
         key = layout.manifest_key(window)
@@ -152,7 +152,8 @@ class BatchWriter:
             ),
             "prepared_files": tuple(apart),
             "statements": tuple(
-                TableStatement(kind, TableName.parse(name), at(offset, file)) for kind, name, offset in statements
+                TableStatement(kind, TableName.parse(name), at(offset, file), *more)
+                for kind, name, offset, *more in statements
             ),
         }
         self._manifest(key, epoch, files, schemas, window=window, xa=xa)

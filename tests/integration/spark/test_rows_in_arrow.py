@@ -11,7 +11,8 @@ from itertools import count
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_lib.apply import partitions, parts
+from cdc_lib.apply import old_rows, partitions, parts
+from cdc_lib.model.ddl_effect import AddedDefault
 from cdc_lib.model.lake_table import MODE_COLUMNS
 from cdc_lib.model.schema import SourceType
 from cdc_lib.store.objects.local import LocalStore
@@ -88,7 +89,9 @@ def ways(lake, monkeypatch, mode, layout, sections):
         table_merge, "is_plain", lambda routed, *more: routed.table == names[0] and is_plain(routed, *more)
     )
 
-    def merge(rows, *, read_at=None, truncated=(), same_files=True, same_summary=True, by=1, columns=COLUMNS):
+    def merge(
+        rows, *, read_at=None, truncated=(), filled=(), same_files=True, same_summary=True, by=1, columns=COLUMNS
+    ):
         arrow, spark = (table(name, columns) for name in names)
         if read_at:
             stop, values = 104, [one.values for one in rows]
@@ -97,6 +100,8 @@ def ways(lake, monkeypatch, mode, layout, sections):
             start = next(starts)
             stop = start + 100
             statements = [("truncate", name, start + at) for name in names for at in truncated]
+            added = [(at, (AddedDefault(column, value),)) for at, column, value in filled]
+            statements += [("add_default", name, start + at, what) for name in names for at, what in added]
             changes = {arrow: rows, spark: rows} if rows else {}
             manifests = [here.batches.window(start, stop, changes, statements=statements)]
         done.clear()
@@ -183,6 +188,7 @@ def in_parts(monkeypatch):
     return counts
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete", "scd2"])
 @pytest.mark.parametrize("layout", [{}, {"format_version": 2}, {"write_mode": "copy_on_write"}])
 def test_many_changes_are_merged_in_parts(ways, in_parts):
@@ -395,6 +401,31 @@ def test_rows_that_statements_remove_are_those_of_spark(lake, ways):
     where = {"scd2": "_is_current", "append": "_op <> 't'"}.get(now.mode, "true")
     count = lake.spark.sql(f"SELECT count(*) FROM {lake.name(arrow)} WHERE {where}").first()[0]
     assert count == {"mirror": 2, "soft_delete": 41, "append": 49, "scd2": 2}[now.mode]
+
+
+@pytest.mark.turns(4)
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete", "append", "scd2"])
+@pytest.mark.parametrize("layout", [{}, {"format_version": 2}, {"write_mode": "copy_on_write"}])
+@pytest.mark.parametrize("sections", [{}, {"computed": [{"tables": "*.*", "columns": {"more": "n + 1", "of": "id"}}]}])
+def test_columns_that_were_added_with_a_default_are_filled_as_by_spark(lake, ways, monkeypatch):
+    """In existing rows, in changes before the statement, and in rows that statements or changes of columns touch."""
+    (arrow, _), merge = ways[0], partial(ways[1], same_files=False, same_summary=False, columns=WIDER)
+    monkeypatch.setattr(old_rows, "ROWS_AT_ONCE", 7)
+    ways[1](FIRST)
+    merge([row("u", 110, 1, "old"), row("u", 160, 2, later=9), row("c", 170, 70)], filled=[(50, "later", "7")])
+    count = "SELECT count(*) FROM {} WHERE later = 7"
+    assert lake.spark.sql(count.format(lake.name(arrow))).first()[0] >= 39
+    merge([row("u", 210, 3, later=1), row("c", 250, 71, later=2), row("u", 251, 71)], filled=[(20, "later", None)])
+    merge([], filled=[(10, "later", "5"), (20, "later", "6"), (30, "name", "é'"), (30, "n", "3")])
+    merge([row("u", 450, 1), row("d", 460, 2)], truncated=[20], filled=[(10, "later", "8"), (30, "later", "-1")])
+
+
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
+def test_cells_that_changes_lack_have_the_default_of_their_column(lake, ways):
+    (arrow, _), merge = ways[0], partial(ways[1], same_files=False, same_summary=False, columns=WIDER)
+    ways[1](FIRST)
+    merge([part("u", 160, 1, n=1), row("c", 110, 50), part("u", 161, 50, n=2)], filled=[(50, "later", "7")])
+    assert {(1, 7), (2, 7), (50, 7)} <= set(lake.rows(arrow, "id", "later"))
 
 
 @pytest.mark.parametrize("mode", ["mirror"])
