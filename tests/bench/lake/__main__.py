@@ -1,4 +1,4 @@
-"""Benchmarks of the Spark side: ``./dev bench lake [merges reads many start server sources executors end-to-end]``."""
+"""Benchmarks of the Spark side: ``./dev bench lake [merges loads reads many start server sources executors end-to-end]``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.bench.lake.executors import ROWS, merges_by_executors
 from tests.bench.lake.many import MANY, many_tables, many_tables_warm
 from tests.bench.lake.many import TIMED as TIMED_OF_MANY
 from tests.bench.lake.many import WARM_UP as WARM_UP_OF_MANY
-from tests.bench.lake.merges import CHANGES, merges
+from tests.bench.lake.merges import CHANGES, first_loads, merges
 from tests.bench.lake.reads import SCANS, reads
 from tests.bench.lake.server import MERGES, SMALL, TIMED, WARM_UP, server_merges
 from tests.bench.lake.sources import ROUNDS, SOURCES, merges_of_sources
@@ -24,11 +24,15 @@ from tests.bench.report import Figure, save
 from tests.bench.usage import ROOT
 from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
 
-PARTS = ("merges", "reads", "many", "start", "server", "sources", "executors", "end-to-end")
+PARTS = ("merges", "loads", "reads", "many", "start", "server", "sources", "executors", "end-to-end")
 _METHODS = {
     "merges": {
         "runs": "1 each way in a Java process of its own; 3 of each warm one, in turns, their median counts",
         "warm_up": "Spark is started, and not counted; its code is warm only where the row says so, after one merge each way",
+    },
+    "loads": {
+        "runs": "1 each way in a Java process of its own",
+        "warm_up": "Spark is started, and not counted; its code is not warm",
     },
     "reads": {"runs": f"{SCANS} readings, the fastest counts; 1 of all others", "warm_up": "none beside the readings"},
     "many": {
@@ -75,6 +79,8 @@ def main() -> int:
             match part:
                 case "merges":
                     results = _printed(merges(Path(folder), options.rows, options.changes))
+                case "loads":
+                    results = _printed(first_loads(Path(folder), options.rows[0]))
                 case "reads":
                     results = _printed(reads(Path(folder), options.rows[0], options.windows))
                 case "many":

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.bench.capacity import MORE
-from tests.bench.lake.once import PAIR, WAYS
+from tests.bench.lake.once import LOADS, PAIR, WAYS
 from tests.bench.report import Figure, spread
 from tests.bench.usage import ROOT, CommandFailed
 
@@ -19,6 +19,8 @@ FASTER = 2.0
 """Least speed as a multiple of MERGE INTO's."""
 WARM = {"uniform": 0.5, "recent": 0.4}
 """Most wall time and CPU of a merge as a part of MERGE INTO's, both in one Java process whose code is warm."""
+LOAD = 0.6
+"""Most CPU of a first load as a part of an INSERT's."""
 GROWTH = 1.5
 """Most time for the larger table, as a multiple of that for the smaller one, with mostly recent rows changed."""
 
@@ -67,6 +69,23 @@ def merges(folder: Path, sizes: list[int], changes: int = CHANGES) -> Iterator[F
         yield Figure(
             f"{keys} keys: time for {large:,} rows as a multiple of {small:,}", grown, "x", goal=goal, met=grown <= goal
         )
+
+
+def first_loads(folder: Path, rows: int) -> Iterator[Figure]:
+    """Bring so many rows into an empty table, by a merge and by an INSERT of the same files.
+
+    Raises:
+        CommandFailed: an application failed.
+    """
+    taken = {way: json.loads(once(way, folder / way, rows)) for way in LOADS}
+    for what, label in (("wall", "wall"), ("cpu", "CPU")):
+        peer = taken["insert"][what]
+        for way, cost in taken.items():
+            ratio, ours = round(cost[what] / peer, 2), way == "load"
+            goal, met = (LOAD, ratio <= LOAD) if ours and what == "cpu" else (None, None)
+            yield Figure(f"{rows:,} first rows, {way}: {label}", cost[what], "s", "insert", ratio, goal, met)
+    for way, cost in taken.items():
+        yield Figure(f"{rows:,} first rows, {way}: peak memory of Java", cost["peak_mib"], "MiB")
 
 
 def _warm(lake: Path, rows: int, keys: str, changes: int) -> Iterator[Figure]:

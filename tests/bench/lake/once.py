@@ -26,7 +26,7 @@ from cdc_lib.store import layout
 from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.merging.run import merge
 from spark_jobs.runtime.session import spark_session
-from tests.bench.lake.orders import TABLE, Keys, make_table, write_changes
+from tests.bench.lake.orders import TABLE, Keys, make_table, write_changes, write_rows
 from tests.harness.lake import Lake, lake_config
 
 MIB = 1 << 20
@@ -56,7 +56,7 @@ class Cost:
 def main() -> int:
     """Run one way, and print its cost."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("way", choices=["make", "pairs", *WAYS])
+    parser.add_argument("way", choices=["make", "pairs", *WAYS, *LOADS])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--changes", type=int, default=100_000)
@@ -82,6 +82,9 @@ def main() -> int:
             make_table(spark, lake, options.rows)
             base.write_text(str(lake.state(TABLE).snapshot_id))
             return 0
+        if options.way in LOADS:
+            print(json.dumps(asdict(_loaded(spark, lake, options.way, options.rows))))
+            return 0
         if options.way == "pairs":
             for number in range(options.pairs):
                 for way in PAIR:
@@ -99,12 +102,30 @@ def main() -> int:
     return 0
 
 
+def _loaded(spark: SparkSession, lake: Lake, way: str, rows: int) -> Cost:
+    """Bring new rows into a table without any: by a merge, or by one INSERT INTO a table that is made before."""
+    chunks, stop = write_rows(lake.batches, rows)
+    if way == "insert":
+        make_table(spark, lake, 0)
+    plan, clock = lake.batches.plan(stop, *chunks), _Clock(spark)
+    if way == "load":
+        ours(spark, lake, plan)
+    else:
+        columns = ", ".join(_columns(spark, lake, plan))
+        spark.sql(f"INSERT INTO {lake.name(TABLE)} SELECT {columns} FROM changes")
+    return _cost(spark, lake, clock)
+
+
 def measured(spark: SparkSession, lake: Lake, way: str, rows: int, changes: int, keys: Keys) -> Cost:
     """Merge the changes, and measure and check the result."""
     manifest, stop = write_changes(lake.batches, rows, changes, keys)
     plan = lake.batches.plan(stop, manifest)
     clock = _Clock(spark)
     WAYS[way](spark, lake, plan)
+    return _cost(spark, lake, clock)
+
+
+def _cost(spark: SparkSession, lake: Lake, clock: _Clock) -> Cost:
     wall, cpu, read = clock.taken()
     sums = "count(*), sum(id), sum(points), sum(CAST(total * 100 AS BIGINT)), count(DISTINCT status)"
     [sums_row] = spark.sql(f"SELECT {sums} FROM {lake.name(TABLE)}").collect()
@@ -145,14 +166,17 @@ WAYS: dict[str, Callable[[SparkSession, Lake, MergePlan], None]] = {
 }
 
 
+LOADS = ("load", "insert")
+"""Ways to bring the first rows of a table."""
+
 PAIR = ("ours", "merge-into")
 """Ways that are compared warm."""
 
 
 def _columns(spark: SparkSession, lake: Lake, plan: MergePlan) -> list[str]:
     """Make the changes a view and return the table's columns."""
-    [batch] = load_plan(lake.store, plan)
-    files = [lake.store.url(layout.beside(batch.key, file.path)) for file in batch.manifest.files]
+    batches = load_plan(lake.store, plan)
+    files = [lake.store.url(layout.beside(batch.key, file.path)) for batch in batches for file in batch.manifest.files]
     spark.read.parquet(*files).createOrReplaceTempView("changes")
     return [column.name for column in lake.state(TABLE).columns]
 

@@ -74,6 +74,8 @@ def make_table(spark: SparkSession, lake: Lake, rows: int, files: int = 0) -> No
     first = lake.batches.window_of(4, 50, SCHEMA, _changes(np.array([-2]), np.array(["c"]), 20))
     lake.merge(lake.batches.plan(50, first))
     columns = [column.name for column in lake.state(TABLE).columns]
+    if not rows:
+        return
     frame = spark.range(0, 2 * rows, 2, files or max(1, rows // ROWS_PER_FILE))
     frame = frame.selectExpr(*(f"{_COLUMNS[name]} AS {quoted(name)}" for name in columns))
     frame.writeTo(lake.name(TABLE)).append()
@@ -112,6 +114,21 @@ def write_changes(batches: BatchWriter, rows: int, changes: int, keys: Keys, num
     start = _START + number * changes * 10
     stop = start + changes * 10
     return batches.window_of(start, stop, SCHEMA, _changes(chosen, ops, start)), stop
+
+
+def write_rows(batches: BatchWriter, rows: int) -> tuple[list[str], int]:
+    """Write windows of new rows in key order, of half a million each.
+
+    Returns:
+        The keys of the manifests, and the end of the last window.
+    """
+    manifests, stop = list[str](), _START
+    for first in range(0, rows, ROWS_PER_FILE):
+        keys, start = np.arange(first, min(first + ROWS_PER_FILE, rows)), stop
+        stop += 10 * len(keys)
+        created = _changes(keys, np.full(len(keys), "c"), start)
+        manifests.append(batches.window_of(start, stop, SCHEMA, created))
+    return manifests, stop
 
 
 def _changes(keys: np.ndarray, ops: np.ndarray, start: int) -> pa.Table:
