@@ -199,6 +199,23 @@ def test_a_list_of_changes_is_added_up(any_server, database, tmp_path):
         assert [one.kind for one in differences(session, database, catalog, [], added_columns=True)] == ["rows"]
 
 
+def test_what_the_lake_keeps_of_another_table_of_that_name_is_no_difference(any_server, database, tmp_path):
+    """A column that was dropped and added with a narrower type, and a table whose name another one had, which the lake cannot have."""
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}")
+    catalog.create_namespace(database)
+    any_server.execute("CREATE TABLE a (id INT PRIMARY KEY, v TINYINT)", database=database)
+    any_server.execute("INSERT INTO a VALUES (1, 2)", database=database)
+    any_server.execute("CREATE TABLE b (id INT, _op INT)", database=database)
+    for name, columns in {"a": {"v": pa.array([2.0])}, "b": {"_op": ["c"]}}.items():
+        lake = pa.table({"id": pa.array([1], pa.int32()), **columns})
+        catalog.create_table((database, name), lake.schema).append(lake)
+    with any_server.connect() as session:
+        assert list(differences(session, database, catalog, [], added_columns=True)) == []
+        any_server.execute("UPDATE a SET v = 3", database=database)
+        any_server.execute("INSERT INTO b VALUES (1, 1)", database=database)
+        assert [one.kind for one in differences(session, database, catalog, [], added_columns=True)] == ["rows", "rows"]
+
+
 def test_a_smaller_program_has_no_swap_without_its_copy():
     """An online schema change tool does not swap in a table without the rows: the lake would be right to keep them."""
     copy = "REPLACE INTO fz_main.`_t_gho` (`id`) SELECT `id` FROM fz_main.`t`"

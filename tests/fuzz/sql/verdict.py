@@ -12,7 +12,7 @@ ALLOWED_QUARANTINE = (
     ("unsupported_value", r"looks like another one, in a key"),
     # The lake cannot have the column, and only the source or the file can give it another name.
     ("unsupported_value", r"has a name that is reserved in the lake|have names that Spark takes for one"),
-    ("incompatible_schema", r"has a name that is reserved in the lake"),
+    ("incompatible_schema", r"has a name that is reserved in the lake|have names that Spark takes for one"),
     # The same of a table that a RENAME gave its name: its snapshot cannot begin.
     # A date of a table that another one replaced since, which the lake cannot have.
     ("unsupported_value", r"in the key, of which the lake holds dates"),
