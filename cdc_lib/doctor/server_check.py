@@ -11,7 +11,7 @@ from cdc_lib.config.patterns import database_of, exact_table
 from cdc_lib.config.rules import TableRule
 from cdc_lib.config.shape import projection_of, targets_of
 from cdc_lib.config.start import StartAt
-from cdc_lib.doctor.tables_check import key_findings, pattern_findings
+from cdc_lib.doctor.tables_check import ROWS_ELSEWHERE, engine_findings, key_findings, pattern_findings
 from cdc_lib.errors import CdcError, SourceError
 from cdc_lib.lake.computed import computed_of, refuse_invalid
 from cdc_lib.lake.evolution import lake_columns
@@ -89,7 +89,7 @@ def _named(include: Iterable[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def check_tables(config: SourceConfig, credentials: Credentials) -> Iterator[Finding]:
-    """Yield findings for patterns without tables, tables without a key, and invalid predicates.
+    """Yield findings for patterns without tables, tables without a key or rows of their own, and invalid predicates.
 
     Raises:
         SourceError: the server cannot be reached.
@@ -103,6 +103,8 @@ def check_tables(config: SourceConfig, credentials: Credentials) -> Iterator[Fin
         without = [table for table in keyless if (one := reader.schema(*table)) is not None and not one.primary_key]
         appended = [table for table in without if all(t.mode == "append" for t in targets_of(config, *table))]
         yield from key_findings([TableName(*table) for table in without], [TableName(*table) for table in appended])
+        elsewhere = reader.of_engines(ROWS_ELSEWHERE)
+        yield from engine_findings({TableName(*one): elsewhere[one] for one in tables if one in elsewhere})
         yield from _predicates(config, reader, tables)
         yield from _computed(config, reader, tables)
         yield from _layouts(config, reader, tables)

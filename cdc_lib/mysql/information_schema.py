@@ -61,6 +61,15 @@ class InformationSchema:
         )
         return [(str(database), str(table)) for database, table in rows]
 
+    def of_engines(self, engines: Sequence[str]) -> dict[tuple[str, str], str]:
+        """Return the engine of every table that has one of some engines, without the server's own databases."""
+        rows = self._rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
+            "AND UPPER(ENGINE) IN %s AND TABLE_SCHEMA NOT IN %s",
+            (engines, _SYSTEM),
+        )
+        return {(str(database), str(table)): str(engine) for database, table, engine in rows}
+
     def with_date_keys(self, database: str) -> Sequence[str]:
         """Return the tables of a database whose key has a date; MariaDB opens no table of another database for it."""
         rows = self._rows(

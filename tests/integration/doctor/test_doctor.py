@@ -88,6 +88,17 @@ def test_a_source_that_can_run_has_no_error_and_names_its_table_without_a_key(do
         assert looked_at in text(found["ok"])
 
 
+def test_tables_whose_rows_are_elsewhere_are_named(doctor, server, database):
+    """A MERGE table on either server; changes of the table below it are logged of that one alone."""
+    assert "engine" not in text(doctor()["warning"])
+    server.execute("CREATE TABLE below (id INT) ENGINE=MyISAM", database=database)
+    server.execute("CREATE TABLE joined (id INT) ENGINE=MERGE UNION=(below)", database=database)
+    found = text(doctor()["warning"])
+    engine = "MRG_MYISAM" if server.flavor == "mysql" else "MRG_MyISAM"
+    assert f"{database}.joined ({engine}) => Name them under tables.exclude" in found
+    assert f"{database}.below (" not in found
+
+
 def xa_grants(found):
     """The statement that is printed when the server has had an XA transaction, as other tests' server has."""
     return [fix for what, fix in found["error"] if "XA transactions" in what]

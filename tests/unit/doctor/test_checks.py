@@ -24,7 +24,7 @@ from cdc_lib.doctor.java_check import check_java, java_of, version_in
 from cdc_lib.doctor.lake_check import check_lake
 from cdc_lib.doctor.spark_check import check_spark
 from cdc_lib.doctor.store_check import check_store
-from cdc_lib.doctor.tables_check import key_findings, pattern_findings
+from cdc_lib.doctor.tables_check import engine_findings, key_findings, pattern_findings
 from cdc_lib.errors import ConfigError, SourceUnavailable
 from cdc_lib.model.finding import Finding
 from cdc_lib.store.objects.open import open_store
@@ -257,6 +257,15 @@ def test_patterns_without_tables_are_warnings_and_an_exact_name_is_an_error():
     config = TablesConfig(include=("shop.orders", "shop.oders", "crm.*", "/^shop[.]o/"))
     findings = list(pattern_findings(config, [("shop", "orders")]))
     assert [(one.level, one.what.split()[2]) for one in findings] == [("error", "shop.oders"), ("warning", "crm.*")]
+
+
+def test_tables_whose_rows_are_elsewhere_are_one_finding():
+    """With the first of them, and what to do."""
+    assert not list(engine_findings({}))
+    (finding,) = engine_findings({f"s.t{n}": "SPIDER" for n in range(7)})
+    assert finding.level == "warning"
+    assert finding.what.endswith("s.t3 (SPIDER), s.t4 (SPIDER) and 2 more")
+    assert "tables.exclude" in finding.hint
 
 
 def test_tables_without_a_key_are_reported_unless_their_mode_is_append():
