@@ -336,6 +336,14 @@ class MergeTarget(Protocol[Frame]):
         """
         ...
 
+    def lay_out(self, layout: Layout) -> LakeTable:
+        """Give a table without rows another layout.
+
+        Args:
+            layout: with the names of the table's columns; the format version is not lowered.
+        """
+        ...
+
     def note_types(self, source_types: str) -> LakeTable:
         """Record the source's types of the newest rows; see :attr:`LakeTable.source_types`."""
         ...

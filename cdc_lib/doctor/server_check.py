@@ -15,7 +15,7 @@ from cdc_lib.doctor.tables_check import ROWS_ELSEWHERE, engine_findings, key_fin
 from cdc_lib.errors import CdcError, SourceError
 from cdc_lib.lake.computed import computed_of, refuse_invalid
 from cdc_lib.lake.evolution import lake_columns
-from cdc_lib.lake.layout import fitted, layout_of
+from cdc_lib.lake.layout import first_layout
 from cdc_lib.lake.predicates import fault_of
 from cdc_lib.lake.reader_faults import reader_warnings
 from cdc_lib.lake.routing import lake_merges
@@ -156,11 +156,8 @@ def _layouts(config: SourceConfig, reader: InformationSchema, tables: Sequence[t
         try:
             stored = projection_of(config, schema).schema
             for lake in lake_merges(config, [schema.name]):
-                layout = layout_of(config, lake)
-                if {one.lower() for one in layout.columns} & {one.lower() for one in computed_of(config, lake)}:
-                    continue  # only Spark knows the type of a computed column
                 columns = lake_columns(routed_schema(stored, lake.routed_tables[0].target), lake.mode)
-                layout = fitted(layout, columns, str(lake.name))
+                layout = first_layout(config, lake, columns)
                 for what in reader_warnings(layout, columns):
                     yield Finding("warning", f"{schema.name}: {what}", _OTHER_PARTITIONS)
         except CdcError as error:

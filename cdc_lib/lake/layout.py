@@ -8,6 +8,7 @@ from decimal import Context, Decimal
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, MergeError
+from cdc_lib.lake.computed import computed_of
 from cdc_lib.lake.routing import LakeMerge
 from cdc_lib.model.lake_table import LakeColumn
 from cdc_lib.model.layout import TIMES, Layout, Partition
@@ -73,6 +74,29 @@ def fitted(layout: Layout, columns: Sequence[LakeColumn], lake_table: str) -> La
             lake_table=lake_table,
         )
     return renamed(layout, {column.name.lower(): column.name for column in columns})
+
+
+def first_layout(config: SourceConfig, lake: LakeMerge, columns: Sequence[LakeColumn]) -> Layout:
+    """Return the layout that a lake table is created with.
+
+    Partitions and order wait for the computed columns if they name one: only Spark knows its type.
+
+    Args:
+        config: the source.
+        lake: the lake table.
+        columns: of the lake table, without the computed ones.
+
+    Raises:
+        ConfigError: as :func:`layout_of` and :func:`fitted` do.
+    """
+    layout, computed = layout_of(config, lake), {name.lower() for name in computed_of(config, lake)}
+    known = replace(
+        layout,
+        partition_by=tuple(one for one in layout.partition_by if one.column.lower() not in computed),
+        sort_by=tuple(one for one in layout.sort_by if one.column.lower() not in computed),
+    )
+    fit = fitted(known, columns, str(lake.name))
+    return fit if known == layout else replace(fit, partition_by=(), sort_by=())
 
 
 def has_layout(has: Layout, layout: Layout, names: Sequence[str]) -> bool:

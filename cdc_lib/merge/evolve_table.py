@@ -8,7 +8,7 @@ from typing import TypeVar
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.evolution import can_be_rekeyed, lake_columns
-from cdc_lib.lake.layout import fitted, layout_of
+from cdc_lib.lake.layout import first_layout
 from cdc_lib.lake.modes import mode_of, refuse_change
 from cdc_lib.lake.routing import LakeMerge, lake_merges, same_constants
 from cdc_lib.lake.union import shared_table_error, union
@@ -71,8 +71,7 @@ def evolved(
     renames = [rename for part in parts for rename in part.renames]
     types = types_after(parts, state)
     if state is None:
-        new = lake_columns(shards[0][1], lake.mode)
-        layout = fitted(layout_of(config, lake), new, str(lake.name))
+        layout = first_layout(config, lake, lake_columns(shards[0][1], lake.mode))
         state = target.create(shards[0][1], lake.mode, renames, layout, types)
     columns = state.columns
     for table, schema in shards:

@@ -17,7 +17,7 @@ from cdc_lib.errors import CorruptBatch, MergeError
 from cdc_lib.lake.comments import COMMENTS_PROPERTY, carried_comments, comment_change
 from cdc_lib.lake.computed import computed_changes
 from cdc_lib.lake.evolution import changes_for, with_changes
-from cdc_lib.lake.layout import refuse_dropped
+from cdc_lib.lake.layout import change_of_layout, refuse_dropped
 from cdc_lib.lake.modes import MODES, mode_of
 from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, from_json, to_json
 from cdc_lib.model.comments import TableComments
@@ -57,6 +57,7 @@ from spark_jobs.iceberg.ddl import (
     set_sql,
 )
 from spark_jobs.iceberg.dropped_columns import drop_columns, dropped_fields, partition_columns
+from spark_jobs.iceberg.layout_change import change_sql
 from spark_jobs.iceberg.loading import drop_table, identity_of, load_metadata, load_table, metadata_of
 from spark_jobs.iceberg.locations import location_of
 from spark_jobs.iceberg.markers import markers_of
@@ -269,6 +270,20 @@ class DefinedTable:
         if dict(table.computed) != dict(computed):
             with translate_errors("record the computed columns of the lake table", self._table):
                 self._sql(set_sql(self._name, {COMPUTED_PROPERTY: json.dumps(dict(computed))}))
+        return self._loaded()
+
+    def lay_out(self, layout: Layout) -> LakeTable:
+        """Give a table without rows another layout, recorded last; every step may be repeated."""
+        table = self._loaded()
+        layout = replace(layout, format_version=max(layout.format_version, table.layout.format_version))
+        if self._beginning is not None:
+            return self._begin_with(replace(table, layout=layout))
+        if (change := change_of_layout(table.layout, layout, str(self._name))) is not None:
+            with translate_errors("change the layout of the lake table", self._table):
+                scd2 = table.mode == "scd2"
+                for statement in change_sql(self._session, self._name, change, table.primary_key, scd2=scd2):
+                    self._sql(statement)
+                self._sql(set_sql(self._name, {LAYOUT_PROPERTY: layout.to_json()}))
         return self._loaded()
 
     def note_types(self, source_types: str) -> LakeTable:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError
 from cdc_lib.lake.computed import columns_in, computed_of, refuse_invalid, refuse_other
+from cdc_lib.lake.layout import fitted, layout_of
 from cdc_lib.lake.routing import LakeMerge
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.evolve_table import others_of
@@ -50,7 +51,12 @@ def with_computed(
     _refuse_filters(lake, computed)
     if state is not None and not state.empty and not _replaces_all(lake, parts, state):
         refuse_other(state, computed, name)
-    return target.compute(computed, computed_types(session, computed, source, name)).columns
+    table = target.compute(computed, computed_types(session, computed, source, name))
+    layout = layout_of(config, lake)
+    if table.empty and {one.lower() for one in layout.columns} & {one.lower() for one in computed}:
+        # Also of a table whose first merge ended before this.
+        target.lay_out(fitted(layout, table.columns, name))
+    return table.columns
 
 
 def _source_columns(

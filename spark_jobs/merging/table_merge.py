@@ -19,7 +19,7 @@ from cdc_lib.apply.rows import LakeShape, changes_of
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import CdcError, CorruptBatch, IncompatibleSchema, LakeRefused, MergeConflict, MergeError
 from cdc_lib.lake.evolution import lake_columns, misfit, refuse_text
-from cdc_lib.lake.layout import fitted, layout_of
+from cdc_lib.lake.layout import first_layout
 from cdc_lib.lake.modes import mode_of
 from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
 from cdc_lib.merge.answers import policy_of
@@ -367,7 +367,7 @@ class TableMerge:
         work = beginning_at(whole, since)
         work = replace(work, inputs=live(self.store, routed.table, work, since))
         if state is not None and schemas:
-            layout = fitted(layout_of(self.config, lake), lake_columns(schemas[0], configured), str(lake.name))
+            layout = first_layout(self.config, lake, lake_columns(schemas[0], configured))
             state = target.begin_again(schemas[0], configured, renames, layout)
         else:  # its former rows are still there: the statements remove them
             work = replace(work, resets=whole.resets)

@@ -9,6 +9,7 @@ import pytest
 from cdc_lib.errors import ConfigError, IncompatibleSchema
 from cdc_lib.model.backfill import BackfillRequest, Period
 from spark_jobs.backfill import backfill
+from spark_jobs.iceberg.layout_change import partitions_in
 from spark_jobs.merging.run import merge
 from tests.harness.verify import Compared
 
@@ -159,3 +160,79 @@ def test_an_expression_that_spark_cannot_analyse_is_refused_before_a_row_is_writ
         source({"x": "array(id)"}).merge()
     source({"x": "id + 1"}).merge()
     assert rows(first, "t", "id", "x") == [(1, 2)]
+
+
+LAID_OUT = {"tables": "*.*", "partition_by": ["note", "bucket(2, Part)"], "sort_by": ["total DESC"]}
+PARTS = {"total": TOTAL, "part": "id % 3"}
+
+
+def partitions(source, name):
+    """Return the recorded layout of a lake table, the fields of its partitions without the mode's, and those of its files."""
+    lake_name = source.lake.name(f"{source.database}.{name}")
+    layout = source.lake.state(f"{source.database}.{name}").layout
+    described = [str(one) for one in partitions_in(source.lake.spark.sql(f"DESCRIBE TABLE {lake_name}").collect())]
+    files = source.lake.spark.sql(f"SELECT partition.note, partition.part_bucket FROM {lake_name}.data_files").collect()
+    fields = [one for one in described if one != "`_is_current`"]
+    return layout, fields, {tuple(row) for row in files}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_layout_by_computed_columns_holds_from_the_first_row(source, mode):
+    """The first load, a second merge, and a table that begins again with other columns."""
+    first = source(PARTS, layouts=[LAID_OUT])
+    create(first, mode)
+    layout, fields, files = partitions(first, mode)
+    assert [str(one) for one in layout.partition_by] == fields == ["`note`", "bucket(2, `part`)"]
+    assert [str(one) for one in layout.sort_by] == ["`total` DESC NULLS LAST"]
+    assert {note for note, _ in files} == {"a", None, "c"}
+    first.execute(f"UPDATE {mode} SET amount = amount + 1, note = 'z' WHERE id < 3")
+    first.execute(f"DELETE FROM {mode} WHERE id = 3")
+    first.execute(f"INSERT INTO {mode} VALUES (4, 5, 'd')")
+    twice(first)
+    assert [wrong(first, mode, name, PARTS[name]) for name in PARTS] == [0, 0]
+    assert first.table(mode).clean
+    assert {"z", "d"} <= {note for note, _ in partitions(first, mode)[2]}
+    if mode == "mirror":
+        other = source({**PARTS, "part": "length(note)"}, layouts=[LAID_OUT])
+        other.execute(f"INSERT INTO {mode} VALUES (5, 5, 'eee')")
+        other.capture.pipeline.resnapshot([f"{other.database}.{mode}"], by="test", why="test", replaces=True)
+        for _ in range(2):
+            other.round()
+        assert partitions(other, mode)[:2] == (layout, fields)
+        assert [wrong(other, mode, "part", "length(note)"), wrong(other, mode, "total", TOTAL)] == [0, 0]
+        assert other.table(mode).clean
+
+
+def test_a_table_that_begins_again_gets_a_layout_by_its_computed_columns(source):
+    first = source({"label": LABEL})
+    create(first, "t")
+    other = source(PARTS, layouts=[LAID_OUT])
+    other.execute("UPDATE t SET note = 'y' WHERE id = 3")
+    other.capture.pipeline.resnapshot([f"{other.database}.t"], by="test", why="test", replaces=True)
+    for _ in range(2):
+        other.round()
+    layout, fields, files = partitions(other, "t")
+    assert [str(one) for one in layout.partition_by] == fields == ["`note`", "bucket(2, `part`)"]
+    assert {note for note, _ in files} == {"a", None, "y"}
+    assert [wrong(other, "t", name, PARTS[name]) for name in PARTS] == [0, 0]
+    assert other.table("t").clean
+
+
+def test_the_layout_of_a_first_merge_that_ended_early_is_made_by_the_next(source):
+    """The table was created, and its computed columns were refused."""
+    first = source({"total": TOTAL, "part": "no_such(id)"}, layouts=[LAID_OUT])
+    first.execute("CREATE TABLE t (id INT PRIMARY KEY, amount DECIMAL(10,2), note VARCHAR(20))")
+    first.execute("INSERT INTO t VALUES (1, 10.00, 'a')")
+    first.drain()
+    first.drain()
+    with pytest.raises(ConfigError, match="no_such"):
+        first.merge()
+    with pytest.raises(ConfigError, match="partition_by has bucket of Part, whose type is double"):
+        source({"total": TOTAL, "part": "id / 3"}, layouts=[LAID_OUT]).merge()
+    other = source(
+        {"total": TOTAL, "share": "id % 3"}, layouts=[{**LAID_OUT, "partition_by": ["note", "bucket(2, share)"]}]
+    )
+    other.merge()
+    state = other.lake.state(f"{other.database}.t")
+    assert [str(one) for one in state.layout.partition_by] == ["`note`", "bucket(2, `share`)"]
+    assert rows(other, "t", "id", "total") == [(1, Decimal("12.000"))]
