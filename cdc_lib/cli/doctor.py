@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from cdc_lib.cli import job
 from cdc_lib.cli.context import AsJson, config_of, find, settings
-from cdc_lib.cli.output import NOT_KNOWN, exit_code, print_json, say, table, worst
+from cdc_lib.cli.output import NOT_KNOWN, console, exit_code, print_json, say, worst
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import Loaded, load_sources
 from cdc_lib.doctor.examine import examine
@@ -27,6 +28,7 @@ from cdc_lib.model.pace import counted
 
 _THREADS = 64
 
+_INDENT = "    "
 _STYLES = {"ok": "green", "warning": "yellow", "unknown": "yellow", "error": "red"}
 
 
@@ -123,9 +125,15 @@ def _not_reached(loaded: Loaded) -> Line:
 
 
 def show_lines(lines: Sequence[Line]) -> None:
-    """Print findings as a table, and how many errors and warnings there are."""
-    rows = ((line.source, Text(line.level, style=_STYLES.get(line.level, "")), line.what, line.hint) for line in lines)
-    table(("source", "", "finding", "what to do"), rows)
+    """Print findings, each with its hint on a line of its own that can be pasted, and how many errors and warnings there are."""
+    widest = max((len(line.source) for line in lines), default=0)
+    for line in lines:
+        level = Text(f"{line.level:<7}", style=_STYLES.get(line.level, ""))
+        grid = Table.grid(padding=(0, 2))
+        grid.add_row(Text(f"{line.source:<{widest}}"), level, Text(line.what))
+        console().print(grid)
+        if line.hint:
+            say(f"{_INDENT}{line.hint}", style="bold")
     errors, warnings, unknown = (sum(line.level == one for line in lines) for one in ("error", "warning", "unknown"))
     found = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
     found += f", {unknown} not known" if unknown else ""

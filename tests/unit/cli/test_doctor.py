@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import re
 import socket
+import struct
+import subprocess
+import sys
+import termios
 import time
 from contextlib import closing
 
@@ -135,3 +143,28 @@ def test_what_the_job_of_spark_finds_is_beside_the_other_findings(doctor, monkey
     monkeypatch.setattr(command.job, "run_job", fails)
     last = doctor(port, only=("s01", "--spark"))["s01"][-1]
     assert last["what"] == "the Spark server does not answer [url=http://h:1]"
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_hint_is_a_line_that_can_be_pasted(columns, tmp_path):
+    """In a terminal of its own: a finding is wrapped beside its level, a statement is never broken."""
+    hint = "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'cdc'@'10.0.0.%'; GRANT SELECT ON billing.* TO 'cdc'@'10.0.0.%'"
+    what = "the user cdc@10.0.0.% lacks REPLICATION SLAVE, REPLICATION CLIENT, and SELECT on billing.* at db.example.com:3306"
+    printer = tmp_path / "printer.py"
+    printer.write_text(
+        "from cdc_lib.cli.doctor import Line, show_lines\n"
+        f"show_lines([Line('a[b]', 'ok', 'fine', ''), Line('billing', 'error', {what!r}, {hint!r})])\n"
+    )
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environ = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    subprocess.run([sys.executable, printer], stdout=theirs, check=True, env={**environ, "TERM": "xterm", "PYTHONPATH": os.pathsep.join(sys.path)})
+    os.close(theirs)
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", os.read(ours, 65536).decode()).splitlines()
+    os.close(ours)
+    assert shown[0].split() == ["a[b]", "ok", "fine"]
+    assert shown[-2:] == [f"    {hint}", "1 error, 0 warnings"]
+    finding = [line.rstrip() for line in shown[1:-2]]
+    assert " ".join(" ".join(finding).split()) == f"billing error {what}"
+    assert all(len(line) <= columns for line in finding)
+    assert {line[:18] for line in finding[1:]} == {" " * 18}
