@@ -18,7 +18,7 @@ from cdc_lib.doctor.server_check import check_grants, check_line, check_server, 
 from cdc_lib.doctor.spark_check import check_spark, check_spark_server
 from cdc_lib.doctor.store_check import check_store
 from cdc_lib.doctor.waiting_clock import waited
-from cdc_lib.errors import CdcError
+from cdc_lib.errors import CdcError, StoreUnavailable
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.finding import Finding
 from cdc_lib.pipeline import Pipeline
@@ -52,6 +52,7 @@ def examine(
     config, credentials = pipeline.config.model_copy(update={"server": server}), pipeline.credentials
     hurried = Pipeline(config, credentials, pipeline.store, pipeline.cursors)
     checks: dict[str, Check] = {
+        "the store": lambda: check_store(config.store, pipeline.store),
         "the way to the server": lambda: check_hop(config.server, credentials),
         "the line to the server": lambda: check_line(config.server, credentials),
         "the server": hurried.preflight,
@@ -59,8 +60,7 @@ def examine(
         "the tables": lambda: check_tables(config, credentials),
         "the place to begin": lambda: check_start(config, credentials, hurried.cursors.load(config.source, DRAIN)),
         "the kernels": check_kernels,
-        "the store": lambda: check_store(config.store, pipeline.store),
-        "the lake": lambda: check_lake(config.lake, config.store, pipeline.store),
+        "the lake": lambda: check_lake(config, pipeline.store),
         "lake tables of dropped tables": lambda: check_dropped_tables(config, pipeline.store),
     }
     if config.merge.spark_server is not None:
@@ -120,15 +120,21 @@ def side_by_side(checks: dict[str, Check], patience: float, again: str = _AGAIN)
         again: the hint for it.
     """
     found: dict[str, list[Finding]] = {}
+    outages: list[Finding] = []
 
     def work(name: str, check: Check) -> None:
+        seen: list[Finding] = []
         try:
-            found[name] = list(check())
+            for finding in check():
+                seen.append(finding)  # noqa: PERF402 - also those before an error
         except CdcError as error:
-            found[name] = [Finding("error", error.what, error.hint)]
+            seen.append(Finding("error", error.what, error.hint))
+            if isinstance(error, StoreUnavailable):
+                outages.append(seen[-1])
         except Exception as error:  # noqa: BLE001 - it would be lost in the thread, and the check would seem to pass
             what = f"{name} could not be looked at: {type(error).__name__}: {error}"
-            found[name] = [Finding("error", what, "Report it: this is a defect. The other checks are not concerned.")]
+            seen.append(Finding("error", what, "Report it: this is a defect. The other checks are not concerned."))
+        found[name] = seen
 
     # Not a pool: its threads would keep the process alive while a check hangs.
     threads = {name: threading.Thread(target=work, args=one, daemon=True) for name, one in _named(checks)}
@@ -138,7 +144,19 @@ def side_by_side(checks: dict[str, Check], patience: float, again: str = _AGAIN)
     for thread in threads.values():
         while thread.is_alive() and (left := end - waited()) > 0:
             thread.join(min(left, _LOOK))
-    return [finding for name in checks for finding in found.get(name) or _silent(name, patience, again, name in found)]
+    all_found = [one for name in checks for one in found.get(name) or _silent(name, patience, again, name in found)]
+    return [*_one_of_each_outage(all_found, tuple(outages))]
+
+
+def _one_of_each_outage(findings: Iterable[Finding], outages: Sequence[Finding]) -> Iterator[Finding]:
+    """Leave out findings of an outage that another check named before: their hint is the same, their key is not."""
+    named: set[str] = set()
+    for finding in findings:
+        if finding in outages and finding.hint in named:
+            continue
+        if finding in outages:
+            named.add(finding.hint)
+        yield finding
 
 
 def _named(checks: dict[str, Check]) -> Iterator[tuple[str, tuple[str, Check]]]:

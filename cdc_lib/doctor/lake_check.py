@@ -10,36 +10,48 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from cdc_lib.config import LakeConfig, StoreConfig
+from cdc_lib.config import SourceConfig
 from cdc_lib.doctor.folder_check import shared_folders
 from cdc_lib.doctor.rest_check import check_rest
 from cdc_lib.doctor.warehouse_check import check_warehouse, fault_of_folder
 from cdc_lib.model.finding import Finding
 from cdc_lib.ports import ObjectStore
+from cdc_lib.store.cuts import last_cut
 
 _PATIENCE = 2.0
+_ELSEWHERE = (
+    "Correct lake.uri in the source file, or restore the catalog: without it, each lake table counts as dropped."
+)
 _PORTS = {"thrift": 9083, "postgresql": 5432, "mysql": 3306, "mariadb": 3306}
 
 
-def check_lake(lake: LakeConfig, config: StoreConfig, store: ObjectStore) -> Iterator[Finding]:
+def check_lake(config: SourceConfig, store: ObjectStore) -> Iterator[Finding]:
     """Yield findings about catalog and warehouse.
 
     Args:
-        lake: of the source file.
-        config: ``store:`` of the source file; a lake in S3 takes its connection settings.
-        store: the store itself, which has the keys.
+        config: the source; a lake in S3 takes the connection settings of its ``store:``.
+        store: the store itself, which has the keys and the last cut.
+
+    Raises:
+        StoreUnavailable: the store does not answer.
     """
-    uri = lake.uri or ""
+    lake, uri = config.lake, config.lake.uri or ""
     if lake.type == "glue":
         yield Finding("info", "the lake's Glue catalog was not checked: cdc doctor has no client for it")
     elif lake.type == "rest":
         yield check_rest(lake)
     elif uri.startswith("jdbc:sqlite:"):
-        yield _sqlite(sqlite_file(uri))
+        file = sqlite_file(uri)
+        if not file.exists() and (cut := last_cut(store, config.source)) is not None and cut.tables:
+            yield Finding(
+                "error", f"the catalog {file} is not there, and the lake tables of the last merge are in it", _ELSEWHERE
+            )
+        else:
+            yield _sqlite(file)
         yield from shared_folders(sqlite_file(uri), lake.catalog)
     elif uri:
         yield _listens(uri)
-    warehouse = check_warehouse(lake, config, store)
+    warehouse = check_warehouse(lake, config.store, store)
     if warehouse is not None:
         yield warehouse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdc_lib.config import StoreConfig
-from cdc_lib.errors import CdcError
+from cdc_lib.errors import CdcError, StoreUnavailable
 from cdc_lib.model.finding import Finding
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.objects.probe import refuse_broken_conditions
@@ -15,6 +15,8 @@ def check_store(config: StoreConfig, store: ObjectStore) -> Iterator[Finding]:
     """Yield a finding about the store."""
     try:
         refuse_broken_conditions(store, config.url)
+    except StoreUnavailable as error:
+        raise StoreUnavailable(f"the store {config.url} cannot be used: {error.message}", hint=error.hint) from error
     except CdcError as error:
         yield Finding("error", f"the store {config.url} cannot be used: {error.message}", _way(config, error))
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from cdc_lib.config import LakeConfig, StoreConfig
-from cdc_lib.errors import CdcError
+from cdc_lib.errors import CdcError, StoreUnavailable
 from cdc_lib.model.finding import Finding
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.objects.full_disk import free_bytes, full_disk
@@ -38,7 +38,7 @@ def check_warehouse(lake: LakeConfig, config: StoreConfig, store: ObjectStore) -
     if scheme in ("s3", "s3a"):
         if lake.properties.get("io-impl", _S3_FILE_IO) != _S3_FILE_IO:
             return Finding("info", f"the warehouse {warehouse} was not checked: lake.properties names another io-impl")
-        return _takes(lake, warehouse, _options(lake.properties, config, store))
+        return _takes(lake, warehouse, _options(lake.properties, config, store), config.s3_endpoint_url)
     if scheme:
         return Finding("info", f"the warehouse {warehouse} was not checked: cdc doctor has no client for {scheme}:")
     return None
@@ -97,14 +97,20 @@ def _options(properties: Mapping[str, str], config: StoreConfig, store: ObjectSt
     )
 
 
-def _takes(lake: LakeConfig, warehouse: str, options: S3Options) -> Finding:
-    """Write and delete an object below an S3 warehouse."""
+def _takes(lake: LakeConfig, warehouse: str, options: S3Options, endpoint_of_store: str | None) -> Finding:
+    """Write and delete an object below an S3 warehouse.
+
+    Raises:
+        StoreUnavailable: the server, which is also the store's, does not answer.
+    """
     parts = urlsplit(warehouse)
     try:
         store, probe = S3Store(parts.netloc, parts.path.strip("/"), options), f"cdc-probe-{secrets.token_hex(8)}"
         store.put(probe, b"probe")
         store.delete([probe])
     except CdcError as error:
+        if isinstance(error, StoreUnavailable) and lake.type != "rest" and options.endpoint_url == endpoint_of_store:
+            raise  # an outage of the store's server
         what = f"the warehouse {warehouse} cannot be written to: {error.message}"
         if lake.type == "rest":
             return Finding("warning", what, "It does not matter if the catalog gives merges keys of its own.")

@@ -190,7 +190,10 @@ def sqlalchemy_url(jdbc: str) -> str:
     file = Path(unquote(address.removeprefix("sqlite:").removeprefix("file:").partition("?")[0]))
     if not file.is_file():
         # SQLite would create an empty one.
-        raise LakeMissing(f"there is no lake yet: {file} is not there", hint="The first merge makes it.")
+        raise LakeMissing(
+            f"there is no lake yet: {file} is not there",
+            hint="The first merge makes it. After a merge: correct lake.uri.",
+        )
     return f"sqlite:///{file.absolute()}"
 
 

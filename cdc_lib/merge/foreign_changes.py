@@ -54,7 +54,7 @@ def fault_of(cut: TableCut, state: LakeTable | None, past: Past | None, source_u
     if state is None and cut.dropped is not None:
         return None  # the source has no such table either, and a table that it creates again begins empty
     if state is None:
-        return LakeFault("does not exist any more: it was dropped or renamed")
+        return LakeFault("does not exist any more: it was dropped or renamed, or lake.uri names another catalog")
     return (
         unpublished(state)
         or _of_marker(cut, cut.fingerprint, state, source_uuid)

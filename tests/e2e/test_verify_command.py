@@ -64,7 +64,10 @@ def test_a_run_prints_its_own_lines_and_drift_is_an_exit_status_a_report_and_a_l
     mariadb_server.execute(f"CREATE TABLE {mariadb_database}.a (id INT PRIMARY KEY, v VARCHAR(9))")
     mariadb_server.execute(f"INSERT INTO {mariadb_database}.a VALUES (1, 'x'), (2, 'y'), (3, 'z')")
     assert cdc("step", "plan", "shop").returncode == 0  # makes the cursors
-    early, missing = cdc("verify", "shop"), f"{tmp_path}/catalog.db is not there\n  The first merge makes it.\n"
+    early, missing = (
+        cdc("verify", "shop"),
+        f"{tmp_path}/catalog.db is not there\n  The first merge makes it. After a merge: correct lake.uri.\n",
+    )
     assert (early.returncode, early.stdout) == (2, "")
     text = "there is no lake yet: " + missing
     assert early.stderr == f"error: {text}"

@@ -13,13 +13,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from cdc_lib.config import LakeConfig, StoreConfig, TablesConfig
-from cdc_lib.doctor.examine import shared, side_by_side
+from cdc_lib.config import Credentials, LakeConfig, SourceConfig, StoreConfig, TablesConfig
+from cdc_lib.doctor.examine import examine, shared, side_by_side
 from cdc_lib.doctor.java_check import check_java, java_of, version_in
 from cdc_lib.doctor.lake_check import check_lake
 from cdc_lib.doctor.spark_check import check_spark
@@ -27,6 +28,12 @@ from cdc_lib.doctor.store_check import check_store
 from cdc_lib.doctor.tables_check import engine_findings, key_findings, pattern_findings
 from cdc_lib.errors import ConfigError, SourceUnavailable
 from cdc_lib.model.finding import Finding
+from cdc_lib.model.merge_plan import Cut, TableCut
+from cdc_lib.model.position import Position
+from cdc_lib.model.table_name import TableName
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.store.cuts import publish
 from cdc_lib.store.objects.open import open_store
 from tests.harness.servers.process import free_port
 
@@ -95,16 +102,53 @@ def lake(folder, **given):
     return LakeConfig(**{**settings, **given})
 
 
+def source_config(**sections):
+    """A source of a server that nobody asks."""
+    server = {"host": "127.0.0.1", "port": 1, "user": "cdc", "password_env": "DOCTOR_TEST_PASSWORD"}
+    return SourceConfig.model_validate({"source": "shop", "server": server, "tables": {"include": ["shop.*"]}, **sections})
+
+
 def looked_at(config):
     """The findings of a lake beside a local store."""
     store = StoreConfig(url="file:///nowhere/store")
-    return list(check_lake(config, store, open_store(store)))
+    return list(check_lake(source_config(lake=config, store=store), open_store(store)))
 
 
 def test_the_folder_of_a_catalog_may_be_missing(tmp_path):
     """The first merge makes it."""
     assert levels(looked_at(lake(tmp_path))) == ["ok", "ok"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_catalog_that_is_elsewhere_than_the_last_merge_is_an_error(tmp_path):
+    """With it, each merge would report its tables as dropped."""
+    store = StoreConfig(url=f"file://{tmp_path}/store")
+    opened = open_store(store)
+    merged = TableCut(TableName("shop", "orders"), "lake.shop.orders", 7, 0)
+    publish(opened, Cut("shop", "m1", 1, Position("binlog.000001", 4), None, datetime.now(UTC), (merged,)))
+    found = list(check_lake(source_config(lake=lake(tmp_path), store=store), opened))
+    assert levels(found) == ["error", "ok"]
+    assert "the lake tables of the last merge are in it" in found[0].what
+    assert "Correct lake.uri" in found[0].hint
+    (tmp_path / "cat").mkdir()
+    with closing(sqlite3.connect(tmp_path / "cat" / "lake.db")) as made:
+        made.execute("CREATE TABLE t (a)")
+    assert levels(check_lake(source_config(lake=lake(tmp_path), store=store), opened)) == ["ok", "ok"]
+
+
+def test_an_outage_of_the_store_is_said_once(tmp_path, monkeypatch):
+    """The cursors, the cut and the lake in the same place are not reached either."""
+    for name in ("DOCTOR_TEST_PASSWORD", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    endpoint = f"http://127.0.0.1:{free_port()}"
+    store = StoreConfig(url="s3://bucket/store", endpoint_url=endpoint, region="us-east-1")
+    for warehouse in ("s3://bucket/lake", f"file://{tmp_path}/wh"):
+        config = source_config(lake=lake(tmp_path, warehouse=warehouse), store=store)
+        objects = open_store(store, impatient=True)
+        pipeline = Pipeline(config, Credentials("cdc", "x"), objects, ObjectCursorStore(objects))
+        found = [one for one in examine(pipeline, 30.0, lambda: ()) if endpoint in one.what]
+        assert ["the store s3://bucket/store cannot be used" in one.what for one in found] == [True]
+        assert "store.endpoint_url" in found[0].hint
 
 
 def test_a_catalog_that_cannot_be_made_is_an_error_with_the_command(tmp_path):
