@@ -293,7 +293,7 @@ def _row(loaded: Loaded, outcome: Status | CdcError) -> Sequence[str | Text]:
         return (outcome.source, "?", "?", end, *["?"] * 5)
     return (
         outcome.source,
-        _position(outcome.drain),
+        "no drain yet" if outcome.drain and outcome.drain.has_begun_only else _position(outcome.drain),
         _position(outcome.lake) if cut or not outcome.lake else "no merge yet",
         end,
         pending(outcome),

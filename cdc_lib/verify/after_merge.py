@@ -117,8 +117,12 @@ def _said(source: str, one: ChangedRows) -> Iterator[tuple[bool, str]]:
         yield False, f"{one.table}: changed rows were not compared: {one.skipped}"
         return
     sample = f"{one.compared:,} at random of the rows" if one.sampled else _all(one.compared)
-    flight = f", {one.in_flight} in flight" if one.in_flight else ""
-    yield False, f"{one.table}: compared {sample} that this merge changed with the source: {one.equal} equal{flight}"
+    flight = (
+        f"{one.in_flight} changed again at the source, and a later merge looks at them again" if one.in_flight else ""
+    )
+    equal = f"{one.equal} equal" if one.equal or not flight else ""
+    found = ", ".join(filter(None, (equal, flight)))
+    yield False, f"{one.table}: compared {sample} that this merge changed with the source: {found}"
     if not one.wrong:
         return
     for row in one.differences[-one.wrong :][:SHOWN_ROWS]:

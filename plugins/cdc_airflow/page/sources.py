@@ -100,7 +100,7 @@ def _line(dag_id: str, source: str, server: str, outcome: Holdings | CdcError | 
         lag_bytes=outcome.lag_bytes,
         retention_left_seconds=outcome.retention_left_seconds,
         epoch=drain.epoch if drain is not None else None,
-        drained_to=str(drain.position) if drain is not None else "",
+        drained_to=str(drain.position) if drain is not None and not drain.has_begun_only else "",
         in_flight=len(drain.in_flight) + len(drain.open_snapshots) if drain is not None else 0,
         tables=len({one.table for one in cut.tables}) if cut is not None else 0,
         quarantined=len(drain.quarantined_tables) if drain is not None else 0,

@@ -158,7 +158,12 @@ def test_a_hint_is_a_line_that_can_be_pasted(columns, tmp_path):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     environ = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    subprocess.run([sys.executable, printer], stdout=theirs, check=True, env={**environ, "TERM": "xterm", "PYTHONPATH": os.pathsep.join(sys.path)})
+    subprocess.run(
+        [sys.executable, printer],
+        stdout=theirs,
+        check=True,
+        env={**environ, "TERM": "xterm", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     os.close(theirs)
     shown = re.sub(r"\x1b\[[0-9;]*m", "", os.read(ours, 65536).decode()).splitlines()
     os.close(ours)

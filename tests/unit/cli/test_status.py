@@ -8,7 +8,7 @@ import pytest
 
 from cdc_lib.cli.output import duration, plain, size
 from cdc_lib.cli.status import _INTERVAL
-from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.row_selection import RowSelection
@@ -55,6 +55,19 @@ def test_cursors_are_printed_as_json(cdc, cursors):
     assert drain["position"] == {"file": "binlog.000007", "offset": 1234}
     assert drain["generation"] == 1
     assert drain["moves"][0]["at"] == "2026-11-21T06:00:00+00:00"
+
+
+def test_before_the_first_drain_status_names_no_position_of_the_drain(cdc, cursors):
+    """The drain cursor is where the first window will begin, and reading a snapshot there is draining too."""
+    assert "no drain yet" not in cdc("status", "shop").stdout
+    moved = cursors.load("shop", DRAIN)
+    started = replace(
+        moved, moves=(Move(AT, "start", None, START, "a test"),), position=START, in_flight=(), snapshots=()
+    )
+    begun = cursors.swap(moved, started)
+    assert "no drain yet" in cdc("status", "shop").stdout
+    cursors.swap(begun, replace(begun, snapshots=moved.snapshots))
+    assert "no drain yet" not in cdc("status", "shop").stdout
 
 
 def test_before_the_first_merge_status_names_no_position_of_the_lake(cdc, cursors, tmp_path):

@@ -116,6 +116,9 @@ def test_a_row_without_a_test_is_found():
     }
     assert holds("a new message about …: it is wrong", "a new message about … it is wrong")
     assert not holds("a new message about …: it is wrong", "it is wrong … a new message")
-    assert "the lake table … does not exist any more: it was dropped or renamed, or lake.uri names another catalog" in followed()
+    assert (
+        "the lake table … does not exist any more: it was dropped or renamed, or lake.uri names another catalog"
+        in followed()
+    )
     assert len(ROWS) > 150
     assert len(followed()) > 80

@@ -105,7 +105,9 @@ def lake(folder, **given):
 def source_config(**sections):
     """A source of a server that nobody asks."""
     server = {"host": "127.0.0.1", "port": 1, "user": "cdc", "password_env": "DOCTOR_TEST_PASSWORD"}
-    return SourceConfig.model_validate({"source": "shop", "server": server, "tables": {"include": ["shop.*"]}, **sections})
+    return SourceConfig.model_validate(
+        {"source": "shop", "server": server, "tables": {"include": ["shop.*"]}, **sections}
+    )
 
 
 def looked_at(config):
