@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from cdc_lib.binlog.statement_reader import Dated
 from cdc_lib.compile_kernels import compile_once
 from cdc_lib.config import Credentials, SourceConfig, StoreKeys
 from cdc_lib.config.shape import has_every_rule
@@ -33,7 +34,7 @@ from cdc_lib.model.finding import Finding
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.missing_transactions import MissingTransactions
-from cdc_lib.model.observation import DrainObservation
+from cdc_lib.model.observation import DrainObservation, TablesObservation
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.results import AckResult, DrainResult, Gauges, LocatedPosition, ResnapshotPreview, Status
@@ -53,7 +54,7 @@ from cdc_lib.plan.gaps import refuse_lost
 from cdc_lib.plan.start import Starter, address_of, reachable
 from cdc_lib.plan.windows import Limits, plan_windows
 from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.quarantine.masks_lost import masks_lost
+from cdc_lib.quarantine.masks_lost import MaskGuard, masks_lost
 from cdc_lib.quarantine.records import releases
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
@@ -71,7 +72,7 @@ from cdc_lib.store.complete import note_complete
 from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
 from cdc_lib.store.manifests import find_manifest, with_stored_chunks
 from cdc_lib.store.objects.open import open_store
-from cdc_lib.store.observations import note_drain
+from cdc_lib.store.observations import last_tables, note_drain
 from cdc_lib.store.recent_cursors import RecentCursorStore
 
 log = logging.getLogger(__name__)
@@ -88,12 +89,14 @@ class Pipeline:
         credentials: login of the source; steps that only use the store do not need it.
         store: object store of batches, cursors and cuts.
         cursors: the cursor store.
+        seen: when plans found tables defined, if that was loaded before ``cursors`` were; see :class:`MaskGuard`.
     """
 
     config: SourceConfig
     credentials: Credentials
     store: ObjectStore
     cursors: CursorStore
+    seen: TablesObservation | None = None
 
     @classmethod
     def open(cls, config: SourceConfig, credentials: Credentials, keys: StoreKeys | None = None) -> Pipeline:
@@ -236,7 +239,7 @@ class Pipeline:
     ) -> Cursor:
         """Return the drain cursor with the tables quarantined that lost a mask since the cursor, before a snapshot reads them."""
         hiding, again = hiding_of(self.config), definitions.defined_again
-        if hiding is None or all(has_every_rule(self.config, *table) for table in again):
+        if hiding is None or not again:  # also of a masked table alone: EXCHANGE PARTITION defines no other again
             return cursor
         statements = histories.statements(cursor.position, _binlog_end(facts))
         faulty = masks_lost(hiding, cursor, statements, fold=facts.folds_names)
@@ -324,7 +327,11 @@ class Pipeline:
 
     def for_snapshots(self) -> Pipeline:
         """Return the pipeline with which many snapshots are drained: it loads the drain cursor, which holds them all, only now and then."""
-        return replace(self, cursors=RecentCursorStore(self.cursors))
+        return replace(self, cursors=RecentCursorStore(self.cursors), seen=self._seen())
+
+    def _seen(self) -> TablesObservation | None:
+        """Return when plans found tables defined, for snapshots of a source that hides columns."""
+        return last_tables(self.store, self.config.source) if hiding_of(self.config) is not None else None
 
     def drain(self, unit: DrainUnit, *, until: datetime | None = None) -> DrainResult:
         """Read one unit from the server of the drain cursor; see :meth:`drain_here`."""
@@ -345,6 +352,8 @@ class Pipeline:
             SourceError: the server cannot be reached, or is another one.
             StoreError: the batch cannot be written.
         """
+        # Before the cursor: what a later plan has seen is decided in that.
+        seen = self.seen or (self._seen() if isinstance(unit, SnapshotTask) else None)
         cursor = self._cursor(DRAIN)
         if unit.epoch != cursor.epoch:
             raise CursorMoved(
@@ -357,18 +366,20 @@ class Pipeline:
             return DrainResult(unit.id, batches=0, rows=0, bytes=0, events=0, seconds=0.0)
         compile_once()
         try:
-            result = self._read(unit, cursor, until)
+            result = self._read(unit, cursor, until, seen)
         except CdcError as error:
             error.fill(source=self.config.source)
             if isinstance(error, DecodeError):
                 error.effect = "Nothing was acknowledged."
             raise
         if result.batches:
-            seen = DrainObservation(unit.source, _now(), unit.id, result.seconds, result.rows, result.bytes)
-            note_drain(self.store, seen)
+            drained = DrainObservation(unit.source, _now(), unit.id, result.seconds, result.rows, result.bytes)
+            note_drain(self.store, drained)
         return result
 
-    def _read(self, unit: DrainUnit, cursor: Cursor, until: datetime | None) -> DrainResult:
+    def _read(
+        self, unit: DrainUnit, cursor: Cursor, until: datetime | None, seen: TablesObservation | None
+    ) -> DrainResult:
         config = self.config.with_text_keys(cursor.text_keys)
         if isinstance(unit, Window):
             earlier = [window for window in cursor.in_flight if window.stop <= unit.start]
@@ -378,7 +389,23 @@ class Pipeline:
             return drainer.window(unit, cursor.identity, earlier, excluded, cursor.file_times, before)
         # All tables wait for a part: it is read to its end.
         until = until if unit.selection is None else None
-        return SnapshotReader(config, self.credentials, self.store).read(unit, cursor.identity, until)
+        hiding = hiding_of(config)
+        reader = SnapshotReader(config, self.credentials, self.store)
+        if hiding is not None and not has_every_rule(config, *unit.name.pair):
+            statements = partial(self._statements, cursor)
+            guard = MaskGuard(config, self.credentials, hiding, unit.name, cursor, seen, statements)
+            reader = replace(reader, mask_lost=guard.lost)
+        return reader.read(unit, cursor.identity, until)
+
+    def _statements(self, cursor: Cursor, facts: ServerFacts) -> Sequence[Dated]:
+        """Return the statements from a cursor to the end of the binlog that define something."""
+        connection = connect(self.config.server, self.credentials)
+        try:
+            charsets = read_charsets(connection)
+        finally:
+            connection.close()
+        histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets, {})
+        return histories.statements(cursor.position, _binlog_end(facts))
 
     def _is_collected(self, unit: DrainUnit, cursor: Cursor) -> bool:
         """Whether a unit's batch was acknowledged and garbage collected, or the unit is a dropped snapshot."""

@@ -5,8 +5,8 @@ Windows drain in any order, and a snapshot starts before the window with the sta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from cdc_lib.binlog.ddl.ddl import Meaning, meaning
 from cdc_lib.binlog.ddl.masked_rows import Hiding, MaskedRows
@@ -14,9 +14,16 @@ from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.binlog.framing.scan_progress import ErrorContext
 from cdc_lib.binlog.rows.captured_tables import fault_of
 from cdc_lib.binlog.statement_reader import Dated
+from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import MaskLost
 from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.observation import TablesObservation
+from cdc_lib.model.quarantine import QuarantinedTable
 from cdc_lib.model.table_name import TableName
+from cdc_lib.mysql.connection import Session, connect
+from cdc_lib.mysql.information_schema import InformationSchema
+from cdc_lib.mysql.planned_server import facts_of_planned
+from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.quarantine.records import FaultyTable
 
 
@@ -53,6 +60,62 @@ def masks_lost(hiding: Hiding, cursor: Cursor, statements: Sequence[Dated], *, f
             fault = replace(one.fault, rows_of=(*one.fault.rows_of, *sorted(more - set(one.fault.rows_of))))
             found.setdefault(one.table, FaultyTable(one.table, fault, cursor.position, None))
     return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class MaskGuard:
+    """Asks, while a SELECT holds a table, whether the table got rows of a masked one after the plan.
+
+    The server's answer of when tables were defined says in most cases that nothing happened; else the binlog is read.
+
+    Args:
+        config: of the source.
+        credentials: log-in of the source.
+        hiding: what the source file hides.
+        table: that is read.
+        cursor: the drain cursor, loaded after ``seen``: what a later plan has seen is decided in it.
+        seen: when plans found tables defined; None if nothing is known.
+        statements: those of the binlog from the cursor's position on.
+    """
+
+    config: SourceConfig
+    credentials: Credentials
+    hiding: Hiding
+    table: TableName
+    cursor: Cursor
+    seen: TablesObservation | None
+    statements: Callable[[ServerFacts], Sequence[Dated]]
+
+    def lost(self) -> tuple[QuarantinedTable, ...]:
+        """Return the table with its fault; empty if its rows are those that the plan knew.
+
+        Raises:
+            ServerChanged: another server answers.
+        """
+        connection = connect(self.config.server, self.credentials)
+        try:
+            facts = facts_of_planned(connection, self.config.server, self.cursor.identity, self.config.source)
+            if self._is_as_planned(connection):
+                return ()
+        finally:
+            connection.close()
+        found = masks_lost(self.hiding, self.cursor, self.statements(facts), fold=facts.folds_names)
+        return tuple(QuarantinedTable(one.table, one.fault) for one in found if one.table == self.table)
+
+    def _is_as_planned(self, connection: Session) -> bool:
+        """Whether neither the table nor one that hides columns was made, renamed or changed.
+
+        MySQL keeps the time through a RENAME: of two tables with equal times, each may be the other.
+        """
+        before = dict(self.seen.defined) if self.seen is not None else {}
+        hiding = {name for name in before if self.hiding.shapes(TableName.parse(name).pair)} - {str(self.table)}
+        databases = {self.table.database, *(TableName.parse(name).database for name in hiding)}
+        now = {str(name): at for name, at in InformationSchema(connection).defined(databases).items()}
+        own = before.get(str(self.table))
+        same = all(now.get(name) == before[name] for name in hiding)
+        return (
+            own is not None and own == now.get(str(self.table)) and same and all(before[name] != own for name in hiding)
+        )
 
 
 def _error(masked: MaskedRows, means: Meaning, statement: Statement, context: ErrorContext) -> MaskLost | None:

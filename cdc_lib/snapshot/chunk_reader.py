@@ -87,6 +87,7 @@ class ChunkReader:
         identity: of the server.
         pace: of the unit; it learns the number of rows from the server.
         watermarks: of the table's SELECTs.
+        mask_lost: called while a SELECT holds the table, before a row is stored: the table if it has rows of a masked one.
     """
 
     config: SourceConfig
@@ -96,6 +97,7 @@ class ChunkReader:
     identity: ServerIdentity
     pace: Pace
     watermarks: Watermarks
+    mask_lost: Callable[[], tuple[QuarantinedTable, ...]]
 
     @property
     def shape(self) -> Shape:
@@ -149,7 +151,9 @@ class ChunkReader:
         with query(self.config.server, connection, sql) as stream, ExitStack() as files:
             writer = files.enter_context(self._writer(number, projection))
             result = ResultSet(projection, stream, self.shape.masker, self.config.values)
-            for table in result.groups():
+            for number_of_group, table in enumerate(result.groups()):
+                if number_of_group == 0 and (lost := self.mask_lost()):
+                    return self._last_chunk(facts, number, lost)
                 writer.write("0", projection.schema, with_order(table, task.epoch, watermark, now))
                 if line := self.pace.tick(table.num_rows, time.monotonic()):
                     log.info("%s", line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import TableUnreadable, UnsupportedValue
 from cdc_lib.model.manifest import Manifest, SnapshotChunk, chunk_of
 from cdc_lib.model.pace import Pace, counted
+from cdc_lib.model.quarantine import QuarantinedTable
 from cdc_lib.model.refusals import NO_SUCH_TABLE
 from cdc_lib.model.results import DrainResult, result_of
 from cdc_lib.model.server_identity import ServerIdentity
@@ -33,11 +35,13 @@ class SnapshotReader:
         config: of the source.
         credentials: log-in of the source.
         store: where batches go.
+        mask_lost: see :class:`ChunkReader`.
     """
 
     config: SourceConfig
     credentials: Credentials
     store: ObjectStore
+    mask_lost: Callable[[], tuple[QuarantinedTable, ...]] = tuple
 
     def read(self, task: SnapshotTask, identity: ServerIdentity, until: datetime | None = None) -> DrainResult:
         """Read the chunks of one table, or of one range of it, that are not stored yet, one batch for each.
@@ -54,7 +58,9 @@ class SnapshotReader:
         count, last = last_chunk_of(self.store, task)
         rows = count * self.config.snapshot.chunk_rows
         pace = Pace(f"snapshot of {task.title}", "row", 0, began, rows, rows)
-        reader = ChunkReader(self.config, self.credentials, self.store, task, identity, pace, Watermarks())
+        reader = ChunkReader(
+            self.config, self.credentials, self.store, task, identity, pace, Watermarks(), self.mask_lost
+        )
         unit = _ChunksOfUnit(reader, None if last is None else chunk_of(last), count, until)
         written = unit.read()
         if written and not chunk_of(written[-1]).last:
