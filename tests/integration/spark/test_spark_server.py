@@ -59,7 +59,7 @@ def source(mysql_server: MySqlServer, mysql_database: str, tmp_path: Path, spark
     return Source(mysql_server, mysql_database, tmp_path, spark_server)
 
 
-def test_the_commands_of_people_run_their_jobs_on_the_server(source: Source, spark_server: RunningSparkServer) -> None:
+def test_the_commands_of_people_run_their_jobs_on_the_server(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """Merge, verify, maintain and backfill; what a job prints is the output of the command."""
     assert "cut " in source.cdc("run shop")
     source.execute("DELETE FROM orders WHERE id = 1")
@@ -73,6 +73,9 @@ def test_the_commands_of_people_run_their_jobs_on_the_server(source: Source, spa
     assert {"merge", "verify", "maintain", "backfill"} <= {job["job"] for job in listed if job["state"] == "ended"}
     assert {(job["source"], job["exit_code"], job["error"]) for job in listed} >= {("shop", 0, "")}
     assert "maintain" in source.cdc("spark jobs shop")
+    monkeypatch.delenv("CDC_PASSWORD")  # the pods of these have no password of the source
+    assert "files became" in source.cdc("lake maintain shop")
+    source.cdc("batches gc shop --yes")
 
 
 @pytest.fixture
