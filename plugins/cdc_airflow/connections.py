@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
@@ -123,6 +124,15 @@ class StoreConnectionHook(BaseHook):
             return False, line_of("error", str(error))
 
 
+AZURE_CLOUDS = (
+    ".core.windows.net",
+    ".storage.azure.net",
+    ".core.chinacloudapi.cn",
+    ".core.usgovcloudapi.net",
+    ".fabric.microsoft.com",
+)
+"""How the hosts of Azure's own accounts end."""
+
 _STORE_SETTINGS = ("url", "endpoint_url", "region", "ca", "path_style")
 
 
@@ -192,6 +202,35 @@ def refuse_other_host(connection: Connection, host: str, port: int, usual: int) 
         host=host,
         port=port,
     )
+
+
+def refuse_other_store(connection: Connection, store: StoreConfig) -> None:
+    """Refuse to use a connection's keys at another endpoint than its own, which would get signed requests, tokens or SAS tokens.
+
+    A connection with an endpoint or URL is for that endpoint, or the cloud's own; its extra ``hosts`` may list others, as
+    :func:`refuse_other_host` says. One of the type CDC store without both is for any; of other types, for the cloud's own.
+
+    Args:
+        connection: the connection.
+        store: as the source file has it.
+
+    Raises:
+        ConfigError: the connection does not allow that endpoint.
+    """
+    extra = extra_of(connection)
+    if connection.conn_type == STORE_TYPE and not (extra.get("url") or extra.get("endpoint_url")):
+        return
+    asked = _endpoint(store.url, store.endpoint_url)
+    if asked != _endpoint(str(extra.get("url") or ""), str(extra.get("endpoint_url") or "")) and asked is not None:
+        refuse_other_host(connection, *asked, 443)
+
+
+def _endpoint(url: str, endpoint_url: str | None) -> tuple[str, int] | None:
+    """Return host and port that the keys of a store go to; None for the cloud's own."""
+    at = urlsplit(endpoint_url or (url if url.startswith("abfss:") else ""))
+    if not at.hostname or (not endpoint_url and at.hostname.endswith(AZURE_CLOUDS)):
+        return None
+    return at.hostname, at.port or (80 if at.scheme == "http" else 443)
 
 
 def hop_login_of(server: ServerConfig) -> HopLogin:
@@ -312,6 +351,9 @@ def store_keys_of(config: SourceConfig) -> StoreKeys | None:
     if config.store.connection is None:
         return None
     connection = named_connection(config.store.connection)
+    refuse_other_store(connection, config.store)
+    if endpoint := config.lake.properties.get("s3.endpoint"):
+        refuse_other_store(connection, config.store.model_copy(update={"endpoint_url": endpoint}))
     keys = keys_of(connection, config.store)
     if keys is None:
         raise lacking(connection, _MISSING.get(config.store.scheme, "access key (its login)"))

@@ -68,6 +68,11 @@ _STORE_FIELDS = {
         "description": "Off: the bucket is in the host name.",
         "schema": {"type": "boolean", "default": True},
     },
+    "hosts": {
+        "label": "Other endpoints",
+        "description": "Where runs may use the keys beside URL and endpoint, separated by commas: s3.example:9000, or * for all.",
+        "schema": {"type": _OPTIONAL_TEXT},
+    },
 }
 
 _CONNECTION_TYPES = [

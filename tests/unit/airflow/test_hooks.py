@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cdc_airflow import connections, hooks
-from cdc_airflow.connections import credentials_of, hop_login_of
+from cdc_airflow.connection_fields import named_connection
+from cdc_airflow.connections import credentials_of, hop_login_of, refuse_other_store, store_keys_of
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators import PlanOperator
 from cdc_lib.config import Credentials, HopLogin, ServerConfig, load_source
 from cdc_lib.config.credentials import StoreKeys, store_keys_from_environment, take_handed
+from cdc_lib.config.store import StoreConfig
 from cdc_lib.errors import ConfigError
 
 TOKEN_HOST = "shop.c1x2y3z4.eu-central-1.rds.amazonaws.com"
@@ -182,3 +186,60 @@ def test_a_standby_gets_the_log_in_of_a_connection_only_if_the_connection_allows
         monkeypatch.setenv("AIRFLOW_CONN_BANK", json.dumps({**BANK, "host": "db.example", "extra": extra}))
         with pytest.raises(ConfigError, match=r"is not for evil\.example:1"):
             credentials_of(server, [("evil.example", port), ("evil.example", 1)])
+
+
+S3 = {"url": "s3://lake/cdc"}
+AZURE = {"url": "abfss://box@account.dfs.core.windows.net/cdc"}
+GOOGLE = {"url": "gs://lake/cdc"}
+OWN = {"endpoint_url": "https://s3.example:9000"}
+ELSEWHERE = {"endpoint_url": "http://evil.example"}
+FAKE_AZURE = {"url": "abfss://box@account.dfs.evil.example/cdc"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "extra", "store", "refused"),
+    [
+        ("cdc_store", {}, S3 | ELSEWHERE, ""),  # it says nothing of where it is for
+        ("cdc_store", S3, S3, ""),
+        ("cdc_store", S3, {"url": "s3://other/cdc"}, ""),
+        ("cdc_store", S3, S3 | ELSEWHERE, "evil.example:80"),
+        ("cdc_store", S3 | OWN, S3 | {"endpoint_url": "https://s3.example:9000/"}, ""),
+        ("cdc_store", OWN, S3 | OWN, ""),
+        ("cdc_store", S3 | OWN, S3, ""),
+        ("cdc_store", OWN, S3 | {"endpoint_url": "https://s3.example"}, "s3.example:443"),
+        ("cdc_store", S3 | {"hosts": "evil.example:80"}, S3 | ELSEWHERE, ""),
+        ("cdc_store", S3 | {"hosts": "*"}, S3 | ELSEWHERE, ""),
+        ("cdc_store", GOOGLE, GOOGLE | ELSEWHERE, "evil.example:80"),
+        ("google_cloud_platform", {}, GOOGLE, ""),
+        ("google_cloud_platform", {}, GOOGLE | ELSEWHERE, "evil.example:80"),
+        ("wasb", {}, AZURE, ""),
+        ("wasb", {}, AZURE | ELSEWHERE, "evil.example:80"),
+        ("wasb", {}, FAKE_AZURE, "account.dfs.evil.example:443"),
+        ("cdc_store", AZURE, FAKE_AZURE, "account.dfs.evil.example:443"),
+        ("cdc_store", FAKE_AZURE, FAKE_AZURE, ""),
+    ],
+)
+def test_the_keys_of_a_store_are_used_at_the_endpoint_of_their_connection(monkeypatch, kind, extra, store, refused):
+    """A source file names an endpoint, and who writes it need not be who may read the connection."""
+    monkeypatch.setenv("AIRFLOW_CONN_BANK", json.dumps({"conn_type": kind, "password": "lion-8", "extra": extra}))
+    config = SimpleNamespace(
+        store=StoreConfig.model_validate({**store, "connection": "bank"}), lake=SimpleNamespace(properties={})
+    )
+    if not refused:
+        refuse_other_store(named_connection("bank"), config.store)
+        return
+    with pytest.raises(ConfigError, match=f"is not for {re.escape(refused)} ") as caught:
+        store_keys_of(config)
+    assert "lion-8" not in str(caught.value)
+
+
+def test_an_endpoint_of_the_lake_is_one_of_the_connection_too(monkeypatch):
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_BANK", json.dumps({"conn_type": "cdc_store", "login": "k", "password": "s", "extra": S3})
+    )
+    lake = SimpleNamespace(properties={"s3.endpoint": "https://evil.example"})
+    config = SimpleNamespace(store=StoreConfig.model_validate({**S3, "connection": "bank"}), lake=lake)
+    with pytest.raises(ConfigError, match=r"is not for evil\.example:443"):
+        store_keys_of(config)
+    lake.properties = {}
+    assert store_keys_of(config) == StoreKeys("k", "s")

@@ -96,7 +96,7 @@ def test_an_installed_wheel_brings_connection_types_and_one_plugin(tmp_path: Pat
     assert found["provider"]
     assert set(found["hooks"]) == {"cdc_mysql", "cdc_store", "cdc_spark"}
     assert found["fields"]["cdc_mysql"] == ["hosts", "source_file", "tables", "tls", "tls_ca"]
-    assert found["fields"]["cdc_store"] == ["ca", "endpoint_url", "path_style", "region", "url"]
+    assert found["fields"]["cdc_store"] == ["ca", "endpoint_url", "hosts", "path_style", "region", "url"]
     assert [tuple(one) for one in found["plugins"] if one[0] == "cdc"] == [("cdc", "cdc_airflow.plugin")]
     assert found["errors"] == {}
 
