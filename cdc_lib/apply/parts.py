@@ -1,17 +1,17 @@
 """Many changes in parts that fit into memory: all changes of a key are in one part, and most parts hold a range of keys.
 
-Changes come in the order in which they were drained. They go to a temporary folder first, since only then it is known how their
+Changes come in the order in which they were drained. They go to a temporary file first, since only then it is known how their
 keys are spread; from there they are split. Few changes are one part, and go nowhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -50,21 +50,19 @@ def parts_of(tables: Iterable[pa.Table], key: Sequence[str], folder: str | None 
     else:
         yield [partial(pa.concat_tables, few)]
         return
-    with TemporaryDirectory(prefix="lakecdc-merge-", dir=folder) as temporary:
-        drained = _Streams(Path(temporary), "drained")
+    with _Files(folder) as drained, _Files(folder) as split:
         sample, size = list[pa.Table](), 0
         for table in chain(_emptied(few), rest):
-            drained.write(size // PART_BYTES, table)
+            drained.write(0 if key else size // PART_BYTES, table)
             size += table.nbytes
             sample.append(table.select(key).take(pa.array(np.arange(0, table.num_rows, _STRIDE))))
-        parts = drained.closed()
-        if key:
-            cuts, column = _cuts(pa.concat_tables(sample), min(-(-size // PART_BYTES), MOST_PARTS))
-            split = _Streams(Path(temporary), "part")
-            for read in parts:
-                _split(read(), column, cuts, split)
-            parts = split.closed()
-        yield parts
+        if not key:
+            yield drained.parts()
+            return
+        cuts, column = _cuts(pa.concat_tables(sample), min(-(-size // PART_BYTES), MOST_PARTS))
+        for table in drained.tables():
+            _split(table, column, cuts, split)
+        yield split.parts()
 
 
 def _emptied(tables: list[pa.Table]) -> Iterator[pa.Table]:
@@ -72,39 +70,47 @@ def _emptied(tables: list[pa.Table]) -> Iterator[pa.Table]:
         yield tables.pop(0)
 
 
-class _Streams:
-    """Files of rows in a folder.
+class _Files(ExitStack):
+    """Temporary files of rows; they have no names, so that those of a killed process take no room.
 
     Args:
         folder: of the files.
-        name: with which their names begin.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self._folder, self._name = folder, name
-        self._open: dict[int, pa.RecordBatchStreamWriter] = {}
+    def __init__(self, folder: str | None) -> None:
+        super().__init__()
+        self._folder = folder
+        self._files: dict[int, tuple[IO[bytes], pa.RecordBatchStreamWriter]] = {}
 
     def write(self, number: int, rows: pa.Table) -> None:
         """Add rows to a file."""
-        if number not in self._open:
-            self._open[number] = pa.ipc.new_stream(self._path(number), rows.schema)
-        self._open[number].write_table(rows)
+        if number not in self._files:
+            file = self.enter_context(TemporaryFile(dir=self._folder))  # noqa: SIM115 - the stack closes it
+            self._files[number] = file, pa.ipc.new_stream(pa.PythonFile(file, "w"), rows.schema)
+        self._files[number][1].write_table(rows)
 
-    def closed(self) -> list[ReadPart]:
-        """Close the files; returns what reads and removes each, in the order of their numbers."""
-        for writer in self._open.values():
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows of all files as they were written, and close them."""
+        for file in self._written():
+            with file, pa.ipc.open_stream(pa.PythonFile(file, "r")) as stream:
+                yield from (pa.Table.from_batches([batch]) for batch in stream)
+
+    def parts(self) -> list[ReadPart]:
+        """Return what reads and closes each file, in the order of their numbers."""
+        return [partial(_read, file) for file in self._written()]
+
+    def _written(self) -> list[IO[bytes]]:
+        files = []
+        for _, (file, writer) in sorted(self._files.items()):
             writer.close()
-        return [partial(_read, self._path(number)) for number in sorted(self._open)]
+            file.seek(0)
+            files.append(file)
+        return files
 
-    def _path(self, number: int) -> str:
-        return str(self._folder / f"{self._name}-{number}.arrows")
 
-
-def _read(path: str) -> pa.Table:
-    with pa.OSFile(path) as file, pa.ipc.open_stream(file) as stream:
-        rows = stream.read_all()
-    Path(path).unlink()
-    return rows.combine_chunks()
+def _read(file: IO[bytes]) -> pa.Table:
+    with file, pa.ipc.open_stream(pa.PythonFile(file, "r")) as stream:
+        return stream.read_all().combine_chunks()
 
 
 def _cuts(sample: pa.Table, parts: int) -> tuple[pa.Array, str]:
@@ -148,7 +154,7 @@ def part_numbers(column: pa.Array | pa.ChunkedArray, cuts: pa.Array) -> Rows:
     return found
 
 
-def _split(rows: pa.Table, column: str, cuts: pa.Array, into: _Streams) -> None:
+def _split(rows: pa.Table, column: str, cuts: pa.Array, into: _Files) -> None:
     numbers = part_numbers(rows.column(column).combine_chunks(), cuts)
     by = np.argsort(numbers, kind="stable")
     rows, numbers = rows.take(pa.array(by)), numbers[by]

@@ -6,6 +6,7 @@ import random
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -89,7 +90,17 @@ def test_few_changes_need_no_file(tmp_path):
     assert empty.num_rows == 0
 
 
-def test_a_failed_merge_leaves_no_file(tmp_path):
+def test_no_file_has_a_name(tmp_path):
+    """That a killed merge would leave."""
+    with parts.parts_of(tables(range(900), pa.int64()), ["k"], str(tmp_path)) as found:
+        assert len(found) > 1
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_merge_closes_its_files(tmp_path):
+    """Their room is free again."""
+    opened = len([*Path("/proc/self/fd").iterdir()])
+
     def broken():
         yield from tables(range(900), pa.int64())
         raise OSError("gone")
@@ -98,4 +109,4 @@ def test_a_failed_merge_leaves_no_file(tmp_path):
         pass
     with pytest.raises(ValueError, match="stop"), parts.parts_of(tables(range(900), pa.int64()), ["k"], str(tmp_path)):
         raise ValueError("stop")
-    assert list(tmp_path.iterdir()) == []
+    assert len([*Path("/proc/self/fd").iterdir()]) == opened
