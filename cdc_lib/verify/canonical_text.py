@@ -65,7 +65,7 @@ def cell_of(column: Column, lake_type: str, policy: ValuePolicy) -> Cell:
     """
     name = quoted(column.name)
     expected = column.type.lake_type
-    value = name if lake_type == expected else f"TRY_CAST({name} AS {expected})"
+    value = name if lake_type == expected else _cast(name, lake_type, expected)
     null = column.nullable
     kind = column.type.kind
     if column.type.family.is_date and not column.type.as_text:
@@ -83,6 +83,13 @@ def cell_of(column: Column, lake_type: str, policy: ValuePolicy) -> Cell:
             return _text(column, name, value, null)
         case _:
             return Cell(column, name, value, null)
+
+
+def _cast(name: str, lake_type: str, expected: str) -> str:
+    """Return a lake column as another type; Spark casts a date or bytes to no number, and a number to no date, but through their texts."""
+    pair = {lake_type.partition("(")[0], expected}
+    through = bool(pair & {"date", "binary", "boolean", "timestamp", "timestamp_ntz"}) and "string" not in pair
+    return f"TRY_CAST({f'CAST({name} AS STRING)' if through else name} AS {expected})"
 
 
 def _number(column: Column, name: str, value: str, null: bool) -> Cell:
