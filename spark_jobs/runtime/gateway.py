@@ -29,6 +29,10 @@ _FLUSH_TIMEOUT = 10
 """Seconds to wait for Java's last lines."""
 
 
+RPC_SECRET = "spark.authenticate.secret"
+"""The setting with what driver, executors, master and workers know of each other."""
+
+
 def start_java(settings: Mapping[str, str], hidden: Collection[str] = ()) -> None:
     """Start Java for the next Spark session; a running Java process is used as it is.
 
@@ -48,7 +52,9 @@ def start_java(settings: Mapping[str, str], hidden: Collection[str] = ()) -> Non
     launch: Any = launch_gateway
     try:
         with without_variables(hidden):
-            gateway = launch(SparkConf(loadDefaults=False).setAll(list(settings.items())), {"stderr": write})
+            # Not on a command line, which every user of the machine can read; the session has it too.
+            shown = [(name, value) for name, value in settings.items() if name != RPC_SECRET]
+            gateway = launch(SparkConf(loadDefaults=False).setAll(shown), {"stderr": write})
     except BaseException:
         _end(write, lines)  # the lines explain the failure
         raise

@@ -22,6 +22,7 @@ from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.jobs.secrets import SERVER_TOKEN
 from cdc_lib.serve.server import address, listener, run
 from spark_jobs.job import spark_conf
+from spark_jobs.runtime.gateway import RPC_SECRET
 from spark_jobs.runtime.jars import jar_paths
 from spark_jobs.runtime.java_options import QUICK
 from spark_jobs.runtime.log_lines import say
@@ -33,6 +34,10 @@ from spark_jobs.server.process import job_processes
 
 SERVER_JARS = ("iceberg", *CATALOG_DRIVERS, "s3", *STORE_JARS.values())
 """Names in ``jars.lock`` of what the jobs of any source may need. The image has all of them: on a read-only disk nothing is fetched."""
+
+
+SPARK_SECRET = "_SPARK_AUTH_SECRET"
+"""Spark's own variable: master and workers read it, with ``spark.authenticate``; the driver of a cluster takes a setting only."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
 @contextmanager
 def _spark(options: argparse.Namespace) -> Iterator[SparkSession]:
     conf = spark_conf(options.conf, "--conf")
+    if secret := os.environ.pop(SPARK_SECRET, ""):
+        conf = {"spark.authenticate": "true", RPC_SECRET: secret, **conf}
     jars, trust = jar_paths(SERVER_JARS), trust_store(options.ca)
     settings = start_settings(options.master, options.driver_memory, jars, conf, java=QUICK, trust=trust)
     spark = started("cdc-spark-server", settings)

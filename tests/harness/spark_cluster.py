@@ -27,13 +27,14 @@ class SparkCluster:
     Args:
         folder: for logs and the workers' files.
         workers: number of workers, each with one core.
+        secret: with which its processes know each other; empty if they take any.
     """
 
-    def __init__(self, folder: Path, workers: int = 2) -> None:
+    def __init__(self, folder: Path, workers: int = 2, secret: str = "") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.port, self._page = free_port(), free_port()
-        self._workers = workers
+        self._workers, self.secret = workers, secret
         self.processes: list[ServerProcess] = []
 
     @property
@@ -96,9 +97,11 @@ class SparkCluster:
     def _start(self, what: str, *options: str) -> None:
         name = what.partition("-")[0]
         program = f"org.apache.spark.deploy.{name}.{name.capitalize()}"
-        command = ["java", "-Xmx512m", "-cp", f"{HOME}/jars/*", program, *options]
+        safe = ["-Dspark.authenticate=true"] if self.secret else []
+        command = ["java", "-Xmx512m", *safe, "-cp", f"{HOME}/jars/*", program, *options]
         # Without SPARK_SCALA_VERSION a worker looks for a folder that only a distribution of Spark has.
         environment = {"SPARK_HOME": str(HOME), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": "127.0.0.1"}
+        environment |= {"_SPARK_AUTH_SECRET": self.secret} if self.secret else {}
         taken = {key: os.environ.pop(key) for key in WITHOUT_KEYS if key in os.environ}
         try:
             self.processes.append(ServerProcess(what, command, self.folder / f"{what}.log", environment))

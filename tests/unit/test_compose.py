@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from cdc_lib.config import load_source
 from spark_jobs.runtime.jars import locked_jars
-from spark_jobs.server.__main__ import SERVER_JARS
+from spark_jobs.server.__main__ import SERVER_JARS, SPARK_SECRET
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = ROOT / "docker-compose.yml"
@@ -55,7 +55,11 @@ class Service(Strict):
     entrypoint: list[str] = []
     environment: dict[str, str] = {}
     ports: list[Loopback] = []
-    volumes: list[Annotated[str, StringConstraints(pattern=r"^[\w./-]+:/[\w/]+(:ro)?$")]] = []
+    volumes: list[Annotated[str, StringConstraints(pattern=r"^([\w./-]+:/[\w/]+(:ro)?|/tmp)$")]] = []
+    cap_drop: list[Literal["ALL"]] = []
+    security_opt: list[Literal["no-new-privileges:true"]]
+    read_only: bool = False
+    working_dir: Literal["/tmp"] | None = None  # noqa: S108 - of the container
     configs: list[Mount] = []
     depends_on: dict[str, Dependency] = {}
     build: str | None = None
@@ -103,6 +107,22 @@ def test_the_file_says_nothing_that_is_not_known(compose):
     assert set(compose.services) == {"mysql", "s3", "spark-master", "spark-worker", "spark-server", "airflow"}
 
 
+def test_containers_have_no_more_rights_than_they_need(compose):
+    """MySQL's own image starts as root. Others write to /tmp and to volumes only."""
+    for name, service in compose.services.items():
+        assert service.security_opt == ["no-new-privileges:true"]
+        assert (service.cap_drop, service.read_only) == (([], False) if name == "mysql" else (["ALL"], True))
+        assert ("/tmp" in service.volumes) == (service.build == ".")  # noqa: S108 - of the container
+
+
+def test_processes_of_spark_know_each_other(compose):
+    """By a secret that daemons read with this setting, and the server always."""
+    for name in ("spark-master", "spark-worker", "spark-server"):
+        assert SPARK_SECRET in compose.services[name].environment
+        daemon = compose.services[name].environment.get("SPARK_DAEMON_JAVA_OPTS")
+        assert daemon == (None if name == "spark-server" else "-Dspark.authenticate=true")
+
+
 def test_no_secret_has_a_default(references):
     """Each is asked for by name, and the message says where to put it."""
     for name, rest in references:
@@ -134,7 +154,7 @@ def test_every_volume_mount_and_config_exists(compose):
             if source.startswith("."):
                 assert (ROOT / source).is_dir(), source
                 assert volume.endswith(":ro"), volume
-            else:
+            elif ":" in volume:
                 used.add(source)
     assert used == set(compose.volumes)
     assert {mount.source for service in compose.services.values() for mount in service.configs} == set(compose.configs)

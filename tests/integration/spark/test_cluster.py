@@ -359,3 +359,37 @@ def test_executors_trust_the_authority_of_the_store_and_without_it_doctor_names_
         text = cdc("doctor shop --spark --json", 1, **without)
         assert "the executor on 127.0.0.1 could not" in text
         assert "the certificate of the server is not trusted there" in text
+
+
+def test_a_cluster_with_a_secret_knows_its_own_processes(
+    mysql_server: MySqlServer,
+    mysql_database: str,
+    s3_server: S3Server,
+    bucket: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As `docker-compose.yml` has it: a run merges, a worker with another secret is not taken, and no command line shows the secret."""
+    monkeypatch.setenv("CDC_PASSWORD", mysql_server.cdc_password)
+    monkeypatch.setenv("TEST_KEY", s3_server.access_key)
+    monkeypatch.setenv("TEST_SECRET", s3_server.secret_key)
+    secret = secrets.token_hex(16)
+    store = {"url": f"s3://{bucket}/batches", "endpoint_url": s3_server.endpoint, "region": s3_server.region}
+    store |= {"access_key_env": "TEST_KEY", "secret_key_env": "TEST_SECRET"}
+    lake = {"type": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/cat.db", "warehouse": f"s3://{bucket}/lake"}
+    with SparkCluster(tmp_path / "cluster", 1, secret) as cluster:
+        monkeypatch.setenv("_SPARK_AUTH_SECRET", secret)
+        small = ("spark.executor.memory=512m", "spark.driver.host=127.0.0.1")
+        options = ("--master", cluster.url, *(word for one in small for word in ("--conf", one)))
+        with RunningSparkServer(tmp_path, *options) as spark:
+            source = Source(mysql_server, mysql_database, tmp_path, spark, settings={"store": store, "lake": lake})
+            source.cdc("run shop")
+            assert source.verified()["clean"]
+            assert cluster.executors()
+            lines = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists()]
+            assert any(b"CoarseGrainedExecutorBackend" in line for line in lines)
+            assert not any(secret.encode() in line for line in lines)
+        cluster.secret = "another"
+        cluster.start_worker(1)
+        cluster.processes[-1].wait_until_ready(lambda: "sasl" in (cluster.folder / "worker-1.log").read_text().lower())
+        cluster.wait_for_workers(1)
