@@ -24,20 +24,20 @@ class BucketKeys:
         self._first: dict[str, str] = {}
 
     def are_others(self, config: Mapping[str, Any], secrets: Mapping[str, str]) -> bool:
-        """Whether a job uses its bucket with other keys or another endpoint than the first job that used it.
+        """Whether a job uses a bucket of its store or lake with other keys or another endpoint than the first job that used it.
 
         Args:
             config: the values of its source file.
             secrets: its environment variables.
         """
         store = config.get("store", {})
-        url = urlsplit(str(store.get("url", "")))
-        if url.scheme not in ("s3", "gs", "abfss"):
-            return False
         used = [
             store.get("endpoint_url"),
             *(secrets.get(str(store.get(name))) for name in _NAMED),
             *(value for name, value in sorted(secrets.items()) if name in (*AWS, *AZURE, *HANDED_STORE)),
         ]
         digest = hashlib.sha256(json.dumps(used).encode()).hexdigest()
-        return self._first.setdefault(f"{url.scheme}://{url.netloc}", digest) != digest
+        addresses = store.get("url", ""), config.get("lake", {}).get("warehouse", "")
+        urls = [urlsplit(str(address).replace("s3a:", "s3:", 1)) for address in addresses]
+        buckets = {f"{url.scheme}://{url.netloc}" for url in urls if url.scheme in ("s3", "gs", "abfss")}
+        return {digest} != {digest, *(self._first.setdefault(bucket, digest) for bucket in buckets)}

@@ -141,6 +141,37 @@ def test_keys_that_a_rest_catalog_gives_for_a_table_come_before_those_of_the_sto
             assert json.loads(source.cdc(f"get shop {mysql_database}.orders 3 --json"))["v"] == "c"
 
 
+def test_sources_with_other_keys_use_a_bucket_of_the_same_name_each_with_its_own(
+    mysql_server: MySqlServer,
+    mysql_database: str,
+    spark_server: RunningSparkServer,
+    s3_server: S3Server,
+    bucket: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two S3 servers, in turns: a file system that Java opened with the keys of the first would read the other's batches there."""
+    with S3Server() as other:
+        other.client().create_bucket(Bucket=bucket)
+        sources = {}
+        for name, server in (("ONE", s3_server), ("TWO", other)):
+            monkeypatch.setenv(f"{name}_KEY", server.access_key)
+            monkeypatch.setenv(f"{name}_SECRET", server.secret_key)
+            store = {"url": f"s3://{bucket}/{name}", "endpoint_url": server.endpoint, "region": server.region}
+            store |= {"access_key_env": f"{name}_KEY", "secret_key_env": f"{name}_SECRET"}
+            lake = {"type": "jdbc", "uri": f"jdbc:sqlite:{tmp_path}/{name}.db", "warehouse": f"s3://{bucket}/{name}"}
+            settings = {"store": store, "lake": lake}
+            sources[name] = Source(mysql_server, mysql_database, tmp_path / name, spark_server, settings=settings)
+        for number in (10, 20):
+            for source in sources.values():
+                source.execute(f"INSERT INTO orders VALUES ({number}, 'new') ON DUPLICATE KEY UPDATE v = 'newer'")
+                source.cdc("run shop")
+                assert source.verified()["clean"]
+        for name, server in (("ONE", s3_server), ("TWO", other)):
+            keys = [one["Key"] for one in server.client().list_objects_v2(Bucket=bucket)["Contents"]]
+            assert {key.partition("/")[0] for key in keys} == {name}
+
+
 def test_the_error_of_a_job_is_that_of_the_command(source: Source) -> None:
     """With its class, which decides the exit status, and its hint; the list of jobs has it too."""
     source.cdc("run shop")

@@ -163,6 +163,10 @@ def test_other_keys_for_the_same_bucket_are_noticed() -> None:
     assert not keys.are_others({"store": {**config["store"], "url": "s3://two"}}, {"A": "1", "S": "3"})
     assert keys.are_others({"store": {"url": "s3://two"}}, {"AWS_ACCESS_KEY_ID": "x"})
     assert not keys.are_others({"store": {"url": "file:///s"}}, {"A": "9"})
+    lake = {"lake": {"warehouse": "gs://lake/tables"}}
+    assert not keys.are_others({"store": {"url": "gs://three/a", "service_account_env": "K"}} | lake, {"K": "1"})
+    assert keys.are_others({"store": {"url": "gs://four/a", "service_account_env": "K"}} | lake, {"K": "2"})
+    assert not keys.are_others({"store": {"url": "gs://four/a", "service_account_env": "K"}}, {"K": "2"})
     google = {"store": {"url": "gs://one/a", "service_account_env": "K"}}
     assert not keys.are_others(google, {"K": "1"})
     assert keys.are_others(google, {"K": "2"})
