@@ -43,6 +43,7 @@ _PLAIN = {
 }
 _LAKE = {
     "merges": "Merges into large tables",
+    "loads": "First rows of a large table",
     "reads": "Reading between compactions",
     "many": "Many small tables",
     "start": "What shortens the start of Spark",
