@@ -95,6 +95,12 @@ def write_rows(rows: pa.Table, to: IO[bytes], schema_json: str, properties: Mapp
     )
 
 
+def named(fields: Sequence[pa.Field], names: Sequence[str]) -> tuple[pa.Field, ...]:
+    """Return the fields of columns."""
+    by_name = {field.name: field for field in fields}
+    return tuple(by_name[name] for name in names)
+
+
 def codec_of(properties: Mapping[str, str]) -> str:
     """Return the compression of new data files.
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cdc_lib.apply.data_files import positions_of, rows_at
+from cdc_lib.apply.data_files import named, positions_of, rows_at
 from cdc_lib.apply.fills import Fill, filled, is_filled, needed_to_fill
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
 from cdc_lib.apply.removals import closed, needed_columns, removed_by, with_marks
@@ -42,8 +42,7 @@ class StoredRows:
 
     def at(self, positions: Rows, names: Sequence[str] | None = None) -> pa.Table:
         """Return rows with some columns, all by default; see :func:`cdc_lib.apply.data_files.rows_at`."""
-        by_name = {one.name: one for one in self.fields}
-        fields = self.fields if names is None else tuple(by_name[name] for name in names)
+        fields = self.fields if names is None else named(self.fields, names)
         return rows_at(self.file, fields, positions)
 
     def others(self, positions: Rows) -> Iterator[Rows]:

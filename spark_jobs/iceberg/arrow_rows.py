@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from cdc_lib.apply.complete import completed
-from cdc_lib.apply.data_files import joined_positions, positions_of
+from cdc_lib.apply.data_files import joined_positions, named, positions_of
 from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.fills import Fill, filled
 from cdc_lib.apply.key_rows import AskedKeys
@@ -103,7 +103,7 @@ class ArrowRows:
     @property
     def key(self) -> tuple[pa.Field, ...]:
         """The fields of the key's columns."""
-        return self.files.named(self.lake.primary_key)
+        return named(self.files.fields, self.lake.primary_key)
 
     def apply(self, changes: Iterable[pa.Table], commit: TableCommit, *, guard: bool) -> Replacement:
         """Write what changes make of the table's rows; many are applied in parts, see :mod:`cdc_lib.apply.parts`.

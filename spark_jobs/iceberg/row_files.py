@@ -106,11 +106,6 @@ class RowFiles:
         deleted = DeletedRows(table, storage, classes, version, codec)
         return cls(table, storage, metadata, properties, lake, fields, classes, most, deleted)
 
-    def named(self, names: Sequence[str]) -> tuple[pa.Field, ...]:
-        """Return the fields of columns."""
-        by_name = {one.name: one for one in self.fields}
-        return tuple(by_name[name] for name in names)
-
     def planned(self, condition: Any) -> Iterator[OldFile]:
         """Yield the files of the table's snapshot that may have rows of a condition, which is Iceberg's Java object.
 
