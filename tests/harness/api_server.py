@@ -12,8 +12,9 @@ import httpx
 
 from tests.harness.airflow import ROOT, AirflowStandalone
 from tests.harness.airflow_database import put_database
+from tests.harness.one_dag_auth import CLERK
 
-USERS = {"viewer": "viewer", "op": "op"}
+USERS = {"viewer": "viewer", "op": "op", CLERK: "op"}
 """Users beside the administrator, and their roles."""
 
 
@@ -28,7 +29,8 @@ class ApiServer(AirflowStandalone):
         """Return one with this project's DAGs and plugins and some users, over an empty folder of sources."""
         sources = home / "sources"
         sources.mkdir()
-        env = {"CDC_SOURCES": str(sources), "CDC_TEST_PASSWORD": "not used"}
+        env = {"CDC_SOURCES": str(sources), "CDC_TEST_PASSWORD": "not used", "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}"}
+        env["AIRFLOW__CORE__AUTH_MANAGER"] = "tests.harness.one_dag_auth.OneDagAuthManager"
         return cls(home, ROOT / "dags", ROOT / "plugins", env, users=USERS)
 
     def start(self) -> Self:

@@ -52,4 +52,5 @@ async def _private(request: Request, call_next: Callable[[Request], Awaitable[Re
     answer = await call_next(request)
     answer.headers.setdefault("Cache-Control", "no-store")
     answer.headers["X-Content-Type-Options"] = "nosniff"
+    answer.headers["Content-Security-Policy"] = "frame-ancestors 'self'"
     return answer

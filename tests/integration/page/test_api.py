@@ -14,6 +14,7 @@ import yaml
 
 from cdc_lib.model.table_name import TableName
 from tests.harness.api_server import ApiServer
+from tests.harness.one_dag_auth import CLERK
 from tests.harness.page_source import PageSource
 
 Make = Callable[..., PageSource]
@@ -171,6 +172,25 @@ def test_who_may_run_the_dags_may_act_and_nobody_else(server: ApiServer, viewer:
             assert (run["triggering_user_name"], run["conf"].items() >= CONF[one["kind"]].items()) == ("op", True)
             log = server.get(f"/eventLogs?dag_id={one['dag_id']}&limit=50")["event_logs"]
             assert ("trigger_dag_run", "op") in {(event["event"], event["owner"]) for event in log}
+
+
+def test_a_user_of_one_source_sees_and_runs_that_alone(server: ApiServer, shop: PageSource, make: Make):
+    """The list, each part, the actions, and what Airflow's own API makes of a run."""
+    make("stock", tables=[TableName("stock", "parts")])
+    server.read_dags()
+    run = {"logical_date": None, "conf": CONF["snapshot"]}
+    with server.as_user("op") as op, server.as_user(CLERK) as clerk:
+        assert until(lambda: {"cdc_shop", "cdc_stock"} <= {one["dag_id"] for one in ask(op, "/sources")["sources"]})
+        assert {one["dag_id"] for one in ask(clerk, "/sources")["sources"]} == {"cdc_shop"}
+        assert ask(clerk, "/sources", text="stock")["sources"] == []
+        for part in RESOURCES:
+            ask(clerk, f"/sources/cdc_stock{part}", 403)
+            ask(clerk, f"/sources/cdc_shop{part}")
+        actions = {one["dag_id"] for one in ask(clerk, "/sources/cdc_shop/actions")["actions"]}
+        assert "cdc_shop.snapshot" in actions
+        assert clerk.post("/api/v2/dags/cdc_shop.snapshot/dagRuns", json=run).status_code == 200
+        assert clerk.post("/api/v2/dags/cdc_stock.snapshot/dagRuns", json=run).status_code == 403
+        assert server.dag_runs("cdc_stock.snapshot") == []
 
 
 def test_a_run_that_its_form_refuses_is_not_made(server: ApiServer, shop: PageSource):
@@ -332,6 +352,7 @@ def test_an_answer_is_not_kept_by_anybody_on_the_way(viewer: httpx.Client, shop:
     answer = viewer.get("/cdc/page/sources")
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["content-security-policy"] == "frame-ancestors 'self'"
     assert viewer.get("/cdc/page/page.js").headers["content-type"].startswith("text/javascript")
 
 
