@@ -139,6 +139,21 @@ def test_a_new_column_has_the_character_set_that_the_server_shows_of_its_table(
     assert set(chunk.schemas) <= set(manifest.schemas)
 
 
+def test_a_column_that_is_put_first_comes_after_a_key_that_mysql_generated(mysql_server, mysql_database, tmp_path):
+    """Both are of one type: the values were exchanged without a word."""
+    with row_metadata(mysql_server, "MINIMAL"):
+        capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
+        with mysql_server.connect(database=mysql_database) as session, session.cursor() as cursor:
+            cursor.execute("SET sql_generate_invisible_primary_key = ON")
+            cursor.execute("CREATE TABLE a (n INT)")
+            assert drained(capture) == []
+            cursor.execute("ALTER TABLE a ADD COLUMN c BIGINT UNSIGNED NOT NULL FIRST")
+            cursor.execute("INSERT INTO a (c, n) VALUES (50, 5)")
+            session.commit()
+        (manifest,) = drained(capture)
+    assert [(row["my_row_id"], row["c"], row["n"]) for row in capture.rows(manifest, "a")] == [(1, 50, 5)]
+
+
 def backlog(unnamed, database, folder):
     """A source with five windows in flight, each with a change of the table in it, and a second one over the same stretch."""
     settings = {"start": "latest", "drain": {"max_window_bytes": "1KiB"}}

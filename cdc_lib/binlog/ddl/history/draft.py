@@ -12,6 +12,9 @@ from cdc_lib.model.lexer import Word
 from cdc_lib.model.schema import Column, TableSchema
 from cdc_lib.model.schema_version import PRIMARY, Definition, Key, row_key, sorted_keys
 
+_GENERATED_KEY = "my_row_id"
+"""Name of the column of ``sql_generate_invisible_primary_key``."""
+
 
 class Draft:
     """Columns and keys that can be changed.
@@ -89,10 +92,16 @@ class Draft:
             raise CannotFollow(f"the table has a column {new.column.name} already")
         at = len(self.columns)
         if new.order:
-            at = 0 if new.order == "FIRST" else self.index(new.after) + 1
+            at = self._front() if new.order == "FIRST" else self.index(new.after) + 1
         self.columns.insert(at, new.column)
         if not moved:
             self._own_keys(new)
+
+    def _front(self) -> int:
+        """Return where FIRST puts a column: MySQL keeps a primary key that it generated before it, and no statement shows which that is."""
+        if self.columns and self.columns[0].name.lower() == _GENERATED_KEY:
+            raise CannotFollow("FIRST may be after a generated invisible primary key")
+        return 0
 
     def move(self, new: NewColumn) -> None:
         """Put a column that is there where its words say."""

@@ -90,6 +90,15 @@ def test_what_is_not_certain_is_not_followed(statement):
     assert str(caught.value)
 
 
+def test_first_may_be_after_a_key_that_mysql_generated():
+    """It stays in front, and a user's own column of that name does not: of two types that are alike the values would be exchanged."""
+    generated = "CREATE TABLE t (my_row_id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT)"
+    for clause in ("ADD c BIGINT UNSIGNED NOT NULL FIRST", "MODIFY a INT FIRST"):
+        with pytest.raises(CannotFollow, match="generated"):
+            follow(generated, f"ALTER TABLE t {clause}")
+    assert names(follow(generated, "ALTER TABLE t ADD c INT AFTER my_row_id")) == ["my_row_id", "c", "a"]
+
+
 def test_an_sql_mode_decides_what_quotes_mean():
     """With ANSI_QUOTES a double quote holds a name, in ORACLE mode nothing is certain."""
     statement = 'ALTER TABLE t ADD "c d" INT'
