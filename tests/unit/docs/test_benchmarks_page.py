@@ -81,7 +81,7 @@ def results(folder: Path) -> dict[str, page.Document]:
 def test_each_section_that_is_made_says_how_it_was_measured(tmp_path):
     text = page.page(results(tmp_path))
     found = sections(text)
-    assert len(found) == 14
+    assert len(found) == 15
     assert {heading: labels[: len(LABELS)] for heading, labels in found.items()} == dict.fromkeys(found, LABELS)
     assert "(1.5 to 2.5)" in text
     assert "0.50 (0.50 to 2.50)" in text  # CPU seconds of a reader, over its runs
