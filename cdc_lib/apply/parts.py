@@ -50,7 +50,7 @@ def parts_of(tables: Iterable[pa.Table], key: Sequence[str], folder: str | None 
     else:
         yield [partial(pa.concat_tables, few)]
         return
-    with _Files(folder) as drained, _Files(folder) as split:
+    with _SpillFiles(folder) as drained, _SpillFiles(folder) as split:
         sample, size = list[pa.Table](), 0
         for table in chain(_emptied(few), rest):
             drained.write(0 if key else size // PART_BYTES, table)
@@ -70,7 +70,7 @@ def _emptied(tables: list[pa.Table]) -> Iterator[pa.Table]:
         yield tables.pop(0)
 
 
-class _Files(ExitStack):
+class _SpillFiles(ExitStack):
     """Temporary files of rows; they have no names, so that those of a killed process take no room.
 
     Args:
@@ -154,7 +154,7 @@ def part_numbers(column: pa.Array | pa.ChunkedArray, cuts: pa.Array) -> Rows:
     return found
 
 
-def _split(rows: pa.Table, column: str, cuts: pa.Array, into: _Files) -> None:
+def _split(rows: pa.Table, column: str, cuts: pa.Array, into: _SpillFiles) -> None:
     numbers = part_numbers(rows.column(column).combine_chunks(), cuts)
     by = np.argsort(numbers, kind="stable")
     rows, numbers = rows.take(pa.array(by)), numbers[by]

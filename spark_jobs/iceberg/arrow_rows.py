@@ -49,7 +49,7 @@ SMALL_BYTES = PART_BYTES // 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _PartResult:
     """What a part of the changes makes.
 
     Args:
@@ -150,16 +150,18 @@ class ArrowRows:
         unfinished: Sequence[int],
         *,
         guard: bool,
-    ) -> _Part:
+    ) -> _PartResult:
         if self.lake.mode in ONE_VERSION_MODES:
             return self._replaced(changes, rules, fills, guard=guard)
         changes = changes.drop_columns([ABSENT])
         if self.lake.mode == "append" or not changes.num_rows:
-            return _Part(changes.num_rows, changes, ())
+            return _PartResult(changes.num_rows, changes, ())
         part = self._spliced(changes, rules, unfinished, guard=guard)
         return replace(part, rows=filled(part.rows, fills))
 
-    def _replaced(self, changes: pa.Table, rules: Sequence[Superseded], fills: Sequence[Fill], *, guard: bool) -> _Part:
+    def _replaced(
+        self, changes: pa.Table, rules: Sequence[Superseded], fills: Sequence[Fill], *, guard: bool
+    ) -> _PartResult:
         """Return the last change of each key, and the rows that it replaces."""
         key, keeps_deleted = self.lake.primary_key, self.lake.mode == "soft_delete"
         last = last_changes(changes, key, begins=False)
@@ -185,7 +187,7 @@ class ArrowRows:
             last = last_changes(completed(changes, old, key, keeps_deleted=keeps_deleted), key, begins=False)
         rows = with_mode(last, self.lake.mode, rules)
         left = ~asked.outdated if keeps_deleted else ~asked.outdated & pc.not_equal(last.column(OP), DELETE).to_numpy()
-        return _Part(last.num_rows, rows.filter(pa.array(left)), touched)
+        return _PartResult(last.num_rows, rows.filter(pa.array(left)), touched)
 
     def _delete(
         self, files: Sequence[OldFile], asked: KeysOfChanges, rules: Sequence[Superseded], touched: list[DeletesOf]
@@ -207,7 +209,7 @@ class ArrowRows:
 
     def _spliced(
         self, changes: pa.Table, rules: Sequence[Superseded], unfinished: Sequence[int], *, guard: bool
-    ) -> _Part:
+    ) -> _PartResult:
         """Return the versions that changes make, and those that they replace.
 
         Args:
@@ -227,7 +229,7 @@ class ArrowRows:
             stop = start + len(of_file.positions)
             touched.append(replace(of_file, positions=of_file.positions[~stays[start:stop]]))
             start = stop
-        return _Part(changes.num_rows, new, touched)
+        return _PartResult(changes.num_rows, new, touched)
 
     def _versions(
         self, keys: pa.Table, first: EarliestChange, *, guard: bool, ends: bool

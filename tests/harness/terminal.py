@@ -29,7 +29,8 @@ def typed(
             )
         finally:
             os.close(theirs)
-        screen.write("".join(f"{answer}\n" for answer in answers).encode())
+        # A question more gets the end of the input, instead of waiting for ever.
+        screen.write("".join(f"{answer}\n" for answer in answers).encode() + b"\x04")
         shown = bytearray()
         with suppress(OSError):  # what a terminal's side reads when no program has the other one open
             while part := screen.read(4096):

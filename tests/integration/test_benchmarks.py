@@ -91,6 +91,7 @@ SLOW = [
         frozenset({"merge-into"}),
         "lake-merges.json",
     ),
+    Smoke("lake", ("loads", "--rows", "3000"), ("first rows, load: CPU", "first rows, insert: peak memory"), frozenset({"insert"}), "lake-loads.json"),
     Smoke("lake", ("reads", "--rows", "10000", "--windows", "2"), ("as a multiple of compacted", "a get of one key opens"), file="lake-reads.json"),
     Smoke(
         "lake",

@@ -47,6 +47,11 @@ def test_all_is_known_of_a_source_whose_server_and_store_answer(capture, status)
 
 def test_what_the_store_says_is_shown_while_the_server_refuses(capture, status):
     """The password was changed: the error of the log-in, and where everything is."""
+    assert "no drain yet" in status(password="another").stdout
+    capture.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    for unit in capture.pipeline.plan(by="test"):
+        capture.pipeline.drain(unit)
+    capture.pipeline.ack_drain(by="test")
     position = str(capture.pipeline.status().drain.position)
     shown = status(password="another")
     assert shown.exit_code == 3

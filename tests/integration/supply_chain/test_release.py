@@ -142,7 +142,7 @@ def test_the_commands_of_readme_and_install_run_as_they_are_printed(
 
     def answered(source: str) -> list[str]:
         places = [f"file://{tmp_path}/batches", f"jdbc:sqlite:{tmp_path}/catalog.db", f"file://{tmp_path}/lake"]
-        server = [mariadb_server.host, str(mariadb_server.port), mariadb_server.cdc_user, "BILLING_PASSWORD"]
+        server = [mariadb_server.host, str(mariadb_server.port), mariadb_server.cdc_user, "BILLING_PASSWORD", ""]
         return [source, *server, f"{mariadb_database}.*", *places, "", ""]
 
     undecided = []

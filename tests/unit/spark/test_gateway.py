@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark import SparkContext
 
 from cdc_lib.errors import ConfigError
 from spark_jobs.runtime.gateway import DROPPED_LINE, forward_lines, refuse_other_spark, start_java
@@ -25,6 +26,8 @@ def test_another_spark_of_the_machine_is_refused_before_it_starts(tmp_path, monk
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "spark-core_2.12-3.5.6-amzn-2.jar").touch()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.setattr(SparkContext, "_gateway", None)  # as in a process without a test of Spark before
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     with pytest.raises(ConfigError, match=r"SPARK_HOME names .*, which is not Spark"):
         start_java({})
     (tmp_path / "jars" / f"spark-core_2.13-{pyspark.__version__}.jar").touch()
