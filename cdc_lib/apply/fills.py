@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,19 +30,6 @@ class Fill:
         """Return which rows get another value; rows that have the value may be among them."""
         chosen = is_chosen(self.rule, rows, order_of(rows))
         return chosen if self.value.is_valid else chosen & pc.is_valid(rows.column(self.name)).to_numpy()
-
-
-def fills_of(rules: Sequence[Filled], fields: Sequence[pa.Field], value: Callable[[Filled], pa.Scalar]) -> list[Fill]:
-    """Return the fills of those columns that a lake table has.
-
-    Args:
-        rules: in order.
-        fields: of the lake table.
-        value: returns the value of a rule.
-    """
-    by_name = {field.name.lower(): field for field in fields}
-    found = [(rule, by_name[rule.column.lower()]) for rule in rules if rule.column.lower() in by_name]
-    return [Fill(rule, field.name, value(rule).cast(field.type)) for rule, field in found]
 
 
 def filled(rows: pa.Table, fills: Sequence[Fill]) -> pa.Table:

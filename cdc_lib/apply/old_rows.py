@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cdc_lib.apply.data_files import named, positions_of, rows_at
-from cdc_lib.apply.fills import Fill, filled, is_filled, needed_to_fill
+from cdc_lib.apply.fills import Fill, is_filled, needed_to_fill
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
 from cdc_lib.apply.removals import closed, needed_columns, removed_by, with_marks
 from cdc_lib.apply.rows import Order, less, order_of
@@ -50,10 +50,10 @@ class StoredRows:
         found = np.setdiff1d(np.arange(self.rows), np.union1d(self.dead, positions))
         yield from (found[start : start + ROWS_AT_ONCE] for start in range(0, len(found), ROWS_AT_ONCE))
 
-    def filled(self, positions: Rows, fills: Sequence[Fill], mode: Mode) -> tuple[Rows, pa.Table]:
-        """Return those of the positions whose rows get other values, and these rows with them."""
-        chosen = is_filled(self.at(positions, needed_to_fill(fills, mode)), fills, mode)
-        return positions[chosen], filled(self.at(positions[chosen]), fills)
+    def to_fill(self, positions: Rows, fills: Sequence[Fill], mode: Mode) -> tuple[Rows, pa.Table]:
+        """Return those of the positions whose rows get other values, and these rows as they are."""
+        chosen = positions[is_filled(self.at(positions, needed_to_fill(fills, mode)), fills, mode)]
+        return chosen, self.at(chosen)
 
     def removed(self, positions: Rows, rules: Sequence[Superseded], mode: Mode) -> tuple[Rows, pa.Table | None]:
         """Return those of the positions whose rows a rule removes, and what stays of them: the rows with the marks of the mode."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.apply.decide import NeedsSpark
-from cdc_lib.apply.fills import Fill, fills_of
+from cdc_lib.apply.fills import Fill
 from cdc_lib.model.lake_table import LakeColumn, LakeTable
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT
@@ -71,13 +71,20 @@ def fills_here(
         fields: the same columns in Arrow.
     """
     types = {column.name.lower(): column.type for column in columns}
-
-    def value(rule: Filled) -> pa.Scalar:
-        text = "NULL" if rule.value is None else text_literal(rule.value)
-        made = session.range(1).selectExpr(f"CAST({text} AS {types[rule.column.lower()]}) AS value")
-        return made.toArrow().column("value")[0]
-
-    return fills_of(rules, fields, value)
+    by_name = {field.name.lower(): field for field in fields}
+    known = [(rule, by_name[rule.column.lower()]) for rule in rules if rule.column.lower() in by_name]
+    if not known:
+        return []
+    texts = ("NULL" if rule.value is None else text_literal(rule.value) for rule, _ in known)
+    casts = [
+        f"CAST({text} AS {types[field.name.lower()]}) AS value_{number}"
+        for number, (text, (_, field)) in enumerate(zip(texts, known, strict=True))
+    ]
+    values = session.range(1).selectExpr(*casts).toArrow()
+    return [
+        Fill(rule, field.name, value[0].cast(field.type))
+        for (rule, field), value in zip(known, values.columns, strict=True)
+    ]
 
 
 def _changed(

@@ -293,7 +293,7 @@ class ArrowRows:
                     again, rows = none, None
                     if fills:
                         rest = np.setdiff1d(positions, removed, assume_unique=True)
-                        again, rows = stored.filled(rest, fills, mode)
+                        again, rows = stored.to_fill(rest, fills, mode)
                     replaced += [removed, again]
                     left += [self._recomputed(filled(each, fills), fills) for each in (marked, rows) if each]
                     if sum(each.nbytes for each in left) > PART_BYTES:
@@ -304,12 +304,12 @@ class ArrowRows:
     def _recomputed(self, rows: pa.Table, fills: Sequence[Fill]) -> pa.Table:
         """Compute the columns of existing rows again that follow from a filled one."""
         names = {fill.name.lower() for fill in fills}
-        due = [name for name, text in self.lake.computed.items() if names & columns_in(text)]
+        due = {name.lower() for name, text in self.lake.computed.items() if names & columns_in(text)}
         if not due:
             return rows
         new = with_computed_here(self.session, rows, self.lake)
         for field in self.files.fields:
-            if field.name.lower() in {name.lower() for name in due}:
+            if field.name.lower() in due:
                 rows = with_column(rows, field.name, new.column(field.name))
         return rows
 
