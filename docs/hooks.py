@@ -1,4 +1,4 @@
-"""Pages of the site that are made from the code when the site is built: configuration, command line, DAGs and errors.
+"""Pages of the site that are made from the code when the site is built: configuration, command line, DAGs, errors and benchmarks.
 
 mkdocs calls :func:`on_files`. Because the pages do not exist as files, they cannot differ from the models and commands.
 """
@@ -26,6 +26,7 @@ from cdc_lib.cli.main import app
 from cdc_lib.cli.output import exit_code
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.lake.reader_faults import READER_FAULTS
+from tests.bench import page as benchmarks
 
 _ARGUMENT = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 _LITERAL = re.compile(r"``([^`]+)``")
@@ -47,6 +48,7 @@ def pages() -> dict[str, str]:
         "reference/errors.md": error_tree(),
         "reference/dags.md": dags(),
         "reference/partition-readers.md": partition_readers(),
+        "benchmarks/all.md": benchmarks.page(benchmarks.results()),
     }
 
 

@@ -1,4 +1,4 @@
-"""Writes ``docs/benchmarks.md`` from the results of the benchmarks: ``./dev bench page``.
+"""Writes ``docs/benchmarks.md`` from the results of the benchmarks: ``./dev bench page``; the site makes the full page from the same.
 
 The results of earlier runs are kept in ``tests/bench/results``; those in ``build/bench`` replace them.
 """
@@ -15,6 +15,7 @@ from tests.bench.capacity import capacity
 from tests.bench.processes import ROOT
 from tests.bench.report import DRAIN, GO, JAVA, PEERS, PYTHON, RAW, comparison
 from tests.bench.stages import STAGES
+from tests.bench.summary import summary
 from tests.bench.workloads import WORKLOADS
 
 SAVED = ROOT / "build" / "bench"
@@ -57,7 +58,7 @@ Document = dict[str, Any]
 
 
 def main() -> int:
-    """Keep the new results, and write the page; a benchmark without a file of results is left out."""
+    """Keep the new results, and write the page of the figures that matter."""
     RESULTS.mkdir(exist_ok=True)
     for path in sorted(SAVED.glob("*.json")):
         shutil.copy(path, RESULTS)
@@ -65,7 +66,7 @@ def main() -> int:
     if not documents:
         print(f"bench: no results in {RESULTS} and {SAVED}; run ./dev bench drain first", file=sys.stderr)
         return 1
-    PAGE.write_text(page(documents))
+    PAGE.write_text(summary(documents))
     print(f"wrote {PAGE.relative_to(ROOT)}")
     return 0
 
@@ -76,7 +77,7 @@ def results() -> dict[str, Document]:
 
 
 def page(documents: dict[str, Document]) -> str:
-    """Return the page.
+    """Return the page of all figures; a benchmark without a file of results is named at its end.
 
     Args:
         documents: results of the benchmarks, by the stems of their files.
@@ -152,9 +153,9 @@ def growth(document: Document) -> str:
     )
 
 
-_HEAD = """# Benchmarks
+_HEAD = """# All benchmarks
 
-`./dev bench page` makes this page from the files that the benchmarks wrote. Each heading names the command that printed the figures
+This page is made from the files that the benchmarks wrote. Each heading names the command that printed the figures
 under it. The list below each heading says how they were measured. Compare figures of one table only. The machine was shared with
 others, and other machines give other figures.
 

@@ -19,7 +19,16 @@ from tests.bench.lake.__main__ import PARTS
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "tests" / "bench"
-NOT_BENCHMARKS = {"page", "readers", "usage", "lake.once", "lake.plain", "lake.start", "reading.duckdb_process"}
+NOT_BENCHMARKS = {
+    "page",
+    "summary",
+    "readers",
+    "usage",
+    "lake.once",
+    "lake.plain",
+    "lake.start",
+    "reading.duckdb_process",
+}
 """Modules that are not benchmarks: programs that benchmarks start, and the writer of the page."""
 
 

@@ -1,4 +1,4 @@
-"""The page of benchmarks says of each section how its figures were measured, or that nobody recorded it."""
+"""The page of benchmarks shows what was measured, and the full page says of each section how its figures were measured, or that nobody recorded it."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tests.bench.report import (
     spread,
     stage_figures,
 )
+from tests.bench.summary import NOT_MEASURED, SHOWN, summary
 
 PAGE = Path(__file__).parents[3] / "docs" / "benchmarks.md"
 LABELS = ["Command", "Measured", "Commit", "Machine", "Versions", "Runs", "Warm-up", "Slices", "Spread"]
@@ -100,12 +101,24 @@ def test_what_a_file_of_results_does_not_hold_is_said(tmp_path, missing):
 
 def test_the_page_is_made_from_the_kept_results():
     """A figure that is edited by hand, or a result that is not on the page, is found."""
-    assert PAGE.read_text() == page.page(page.results())
+    assert PAGE.read_text() == summary(page.results())
 
 
-def test_each_section_of_the_page_says_how_it_was_measured():
-    found = sections(PAGE.read_text())
-    assert found
+def test_each_figure_of_the_page_was_measured():
+    """One whose benchmark was renamed or made at another size is found."""
+    assert NOT_MEASURED not in PAGE.read_text()
+    assert summary({}).count(f"| {NOT_MEASURED} |") == len(SHOWN)
+
+
+def test_a_goal_that_is_missed_is_on_the_page():
+    """Also one of a figure that is not in the table."""
+    figure = {"name": "one", "value": 2, "unit": "s", "ratio": None, "goal": 1.0, "met": False}
+    assert "Of 2.\n\n* made: one: 2 s, goal 1\n" in summary({"made": {"figures": [figure, {**figure, "met": True}]}})
+
+
+def test_each_section_of_the_full_page_says_how_it_was_measured():
+    found = sections(page.page(page.results()))
+    assert len(found) > 20
     assert {heading: labels[: len(LABELS)] for heading, labels in found.items()} == dict.fromkeys(found, LABELS)
 
 
