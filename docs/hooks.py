@@ -24,6 +24,7 @@ from cdc_lib import errors
 from cdc_lib.cli.errors import EXIT_STATUS
 from cdc_lib.cli.main import app
 from cdc_lib.cli.output import exit_code
+from cdc_lib.cli.registry import CommandWithMore
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.lake.reader_faults import READER_FAULTS
 from tests.bench import page as benchmarks
@@ -164,6 +165,9 @@ def _commands(prefix: str, command: Any) -> Iterator[str]:
     examples = (command.epilog or "").replace("Example: ", "").replace("\n\n", "\n")
     yield f"```sh\n{examples}\n```\n\n" if examples else ""
     yield _parameters(command)
+    if isinstance(command, CommandWithMore):
+        for name in command.entries:
+            yield from _commands(f"{prefix} {name}", command.inner(name))
 
 
 def _parameters(command: Any) -> str:

@@ -35,12 +35,14 @@ class GroupEntry:
     """Commands under one name.
 
     Args:
-        help: the line about the group.
+        help: the line about the group, which is the first paragraph of its own command's help.
         commands: by name.
+        own: module of the command that the name alone is; it takes every argument that does not begin with one of the names.
     """
 
     help: str
     commands: Mapping[str, Entry | GroupEntry]
+    own: str = ""
 
 
 _ACK = {
@@ -120,6 +122,13 @@ _LAKE = {
     ),
 }
 
+_VERIFY = {
+    "ranges": Entry("Compare the key ranges that are due by verify.cover_every; exits with 1 when rows are wrong."),
+    "windows": Entry(
+        "Decode drained windows a second time, and compare every change with the batch; exits with 1 when some differ."
+    ),
+}
+
 _CONSUMERS = {
     "list": Entry("List the consumers of a source's batches, the lake included.", "list_consumers"),
     "drop": Entry("Remove the cursor of a consumer; a copy of it stays in the store."),
@@ -131,8 +140,10 @@ COMMANDS: dict[str, Entry | GroupEntry] = {
     "run": Entry("Plan, drain, ack, merge and ack again: what the DAG of a source does in one run."),
     "status": Entry("Show the state of each source: cursors, end of the binlog, lag, pending work."),
     "metrics": Entry("Print the figures of the sources in the text format of Prometheus (OpenMetrics)."),
-    "verify": Entry(
-        "Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do."
+    "verify": GroupEntry(
+        "Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do.",
+        _VERIFY,
+        own="tables",
     ),
     "snapshot": Entry("Take a new snapshot of captured tables, or of a part of one; the lake then equals the source."),
     "backfill": Entry("Merge stored batches again: repairs lake tables, or builds second tables next to them."),
@@ -191,6 +202,32 @@ class LazyGroup(TyperGroup):
             self._listing = False
 
 
+class CommandWithMore(TyperCommand):
+    """A command that hands its arguments to another one if the first of them is its name.
+
+    ``cdc verify SOURCE`` compares, ``cdc verify ranges SOURCE`` too; ``cdc verify -- ranges`` takes ``ranges`` for a source.
+    """
+
+    entries: Mapping[str, Entry | GroupEntry] = {}
+    path: tuple[str, ...] = ()
+
+    def inner(self, word: str) -> Any:
+        """Import the command of a name; None if there is none."""
+        return load(*self.path, word) if word in self.entries else None
+
+    def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Parse the arguments, for the command that they name."""
+        if args and (command := self.inner(args[0])) is not None:
+            return command.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the options, and a line for each of the other commands."""
+        super().format_help(ctx, formatter)
+        with formatter.section("More commands"):
+            formatter.write_dl([(f"{ctx.command_path} {name}", entry.help) for name, entry in self.entries.items()])
+
+
 def load(*path: str) -> Any:
     """Import a command and return it.
 
@@ -202,17 +239,21 @@ def load(*path: str) -> Any:
         outer = entries[word]
         entries = outer.commands if isinstance(outer, GroupEntry) else {}
     entry = entries[path[-1]]
-    if isinstance(entry, GroupEntry):
+    if isinstance(entry, GroupEntry) and not entry.own:
         group = LazyGroup(name=path[-1], help=entry.help, no_args_is_help=True)
         group.entries, group.path = entry.commands, path
         return group
-    module = importlib.import_module(".".join(("cdc_lib.cli", *_module_of(path))))
-    function = getattr(module, entry.function or path[-1])
+    own = (entry.own, "") if isinstance(entry, GroupEntry) else ("", entry.function)
+    module = importlib.import_module(".".join(filter(None, ("cdc_lib.cli", *_module_of(path), own[0]))))
+    function = getattr(module, own[1] or path[-1])
     alone = typer.Typer(add_completion=False)
     text, examples = divided(function.__doc__ or "")
-    alone.command(path[-1], help=text, epilog="\n\n".join(f"Example: {one}" for one in examples))(function)
-    command = get_command(alone)
+    kind = CommandWithMore if isinstance(entry, GroupEntry) else TyperCommand
+    alone.command(path[-1], cls=kind, help=text, epilog="\n\n".join(f"Example: {one}" for one in examples))(function)
+    command: Any = get_command(alone)
     command.name = path[-1]
+    if isinstance(entry, GroupEntry):
+        command.entries, command.path = entry.commands, path
     return command
 
 

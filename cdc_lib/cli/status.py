@@ -14,7 +14,6 @@ from rich.text import Text
 
 from cdc_lib.cli.consumers.list import say_who_holds
 from cdc_lib.cli.context import AsJson, config_of, find, settings
-from cdc_lib.cli.coverage import say_coverage
 from cdc_lib.cli.output import (
     NOT_KNOWN,
     console,
@@ -29,7 +28,7 @@ from cdc_lib.cli.output import (
     table,
     worst,
 )
-from cdc_lib.config import Loaded, credentials_from_environment, load_sources
+from cdc_lib.config import Loaded, SourceConfig, credentials_from_environment, load_sources
 from cdc_lib.errors import CdcError
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.pace import counted, listed
@@ -40,6 +39,7 @@ from cdc_lib.model.waiting import unmerged
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine.tables import hint_of
 from cdc_lib.status.changed_rows import changed_row_findings, equal_tables
+from cdc_lib.status.coverage import coverage_findings, current, summary_of
 from cdc_lib.status.daily_checks import daily_findings
 from cdc_lib.status.overview import status_of
 from cdc_lib.store.cursors import ObjectCursorStore
@@ -164,6 +164,35 @@ def _say_stored(loaded: Loaded, outcome: Status) -> None:
     say_missing(outcome)
     say_stopped(outcome)
     say_foreign(outcome)
+
+
+def say_coverage(outcome: Status, config: SourceConfig | None) -> None:
+    """Print how much of the tables was compared by ranges, and what is wrong or late."""
+    if config is None or (not outcome.coverage and config.verify.cover_every is None):
+        return
+    coverages = current(outcome.coverage, config.verify, outcome.last_cut)
+    source, now, period = outcome.source, datetime.now(UTC), config.verify.cover_every
+    if period is not None and (found := summary_of(coverages, period, now)) is not None:
+        tables = counted(found.tables, "table")
+        since = max(found.since, now - period)
+        oldest, one = found.oldest, found.oldest_range
+        last = (
+            f"oldest range: {oldest.table}, compared {one.at:%Y-%m-%d %H:%M:%S} UTC as of {one.position}"
+            if one is not None
+            else f"some ranges of {oldest.table} were not compared yet"
+        )
+        say(
+            f"{source}: {found.ratio:.0%} of the rows of {tables} were compared by ranges since {since:%Y-%m-%d %H:%M:%S} UTC; {last}"
+        )
+    for left in coverages if period is not None else ():
+        if left.skipped:
+            say(f"{source}: {left.table} is not compared by ranges: {left.skipped}")
+    began = outcome.lake.began_at if outcome.lake is not None else None
+    findings = coverage_findings(
+        source, config.verify, outcome.coverage, outcome.verified, outcome.last_cut, now, began
+    )
+    for finding in findings:
+        say(f"{source}: {finding.what}. {finding.hint}", style="red" if finding.level == "error" else "yellow")
 
 
 def say_backlog(outcome: Status) -> None:

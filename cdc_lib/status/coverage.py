@@ -162,7 +162,7 @@ def coverage_findings(
             )
     if (period := settings.cover_every) is None or cut is None:
         return
-    run = f"Let the DAG cdc_{source}.cover run, or `cdc verify {source} --cover` on a schedule; its log says what it could not compare."
+    run = f"Let the DAG cdc_{source}.cover run, or `cdc verify ranges {source}` on a schedule; its log says what it could not compare."
     known = {(one.table, one.lake_table) for one in coverages}
     new = [one for one in cut.tables if one.dropped is None and settings.names(*one.table.pair)]
     is_young = since is not None and now - since < YOUNG

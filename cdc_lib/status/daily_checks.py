@@ -21,5 +21,5 @@ def daily_findings(source: str, checks: DailyChecks | None) -> Iterator[Finding]
             yield Finding(
                 "error",
                 f"the batch of window {one.window} differs from the binlog in {counted(one.differing, 'change')}, found {one.at:%Y-%m-%d %H:%M:%S} UTC",
-                f"cdc verify {source} --batches --window {one.window} shows them. Report it: one of the decoders is wrong.",
+                f"cdc verify windows {source} --window {one.window} shows them. Report it: one of the decoders is wrong.",
             )

@@ -15,6 +15,7 @@ from typer import BadParameter
 from typer.main import get_command
 
 from cdc_lib.cli.main import app
+from cdc_lib.cli.registry import CommandWithMore
 from cdc_lib.config import SourceConfig
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +69,7 @@ def usage_problem(command: str) -> str | None:
         at = at.get_command(context, word)
         if at is None:
             return f"no command {word}"
+    at = named_after(at, words)
     if "--help" in words:
         return None
     try:
@@ -75,6 +77,14 @@ def usage_problem(command: str) -> str | None:
     except USAGE_ERROR as error:
         return error.format_message()
     return None
+
+
+def named_after(at: Any, words: list[str]) -> Any:
+    """Return the command that the next word of a command names, and take the word; the command itself if it names none."""
+    inner = at.inner(words[0]) if words and isinstance(at, CommandWithMore) else None
+    if inner is not None:
+        words.pop(0)
+    return inner or at
 
 
 def dev_usage() -> dict[str, str]:
@@ -113,6 +123,7 @@ def problem_of(command: str) -> str | None:
         if word not in at.list_commands(context):
             return f"no command {word}"
         at = at.get_command(context, word)
+    at = named_after(at, words)
     options = {option: p for p in at.params for option in (*p.opts, *p.secondary_opts) if option.startswith("-")}
     positional = 0
     while words:

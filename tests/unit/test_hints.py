@@ -64,12 +64,15 @@ def texts():
 def named_in(text):
     """Yield the commands that a text names: their words as far as these are commands, and the options after them."""
     for words, rest in COMMAND.findall(text):
-        path, entries = [], registry.COMMANDS
+        path, entries, outer = [], registry.COMMANDS, None
         for word in words.split():
             if entries is None or word.startswith("--"):
                 continue
-            path.append(word)
             entry = entries.get(word)
+            if entry is None and outer is not None and outer.own:
+                break  # an argument
+            path.append(word)
+            outer = entry if isinstance(entry, registry.GroupEntry) else None
             entries = entry.commands if isinstance(entry, registry.GroupEntry) else None
         if path[0] in ENGLISH:
             continue

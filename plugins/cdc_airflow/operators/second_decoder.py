@@ -52,11 +52,11 @@ class DecodeAgainOperator(CdcOperator):
         if wrong:
             windows = " ".join(f"--window {window}" for window in wrong)
             raise AirflowFailException(
-                f"the binlog differs from {counted(len(wrong), 'batch')}. See cdc verify {config.source} --batches {windows}"
+                f"the binlog differs from {counted(len(wrong), 'batch')}. See cdc verify windows {config.source} {windows}"
             )
         if report.windows and report.compared_nothing:
             why = "; ".join(sorted({one.skipped for one in report.windows if one.skipped})) or "no change is comparable"
-            raise AirflowFailException(f"no window was compared: {why}. See cdc verify {config.source} --batches")
+            raise AirflowFailException(f"no window was compared: {why}. See cdc verify windows {config.source}")
         return {
             one.window: {"equal": one.equal, "not comparable": one.skipped or one.uncomparable}
             for one in report.windows

@@ -186,7 +186,7 @@ def test_a_command_compares_what_is_due_repairs_a_corrupted_row_of_the_lake_and_
     shop.runs(1)
     assert "no key range was compared" not in shop.cdc("cdc status shop")  # the source is young
     shop.sql("UPDATE {t} SET v = 'corrupt' WHERE id = 3")
-    said = " ".join(shop.cdc("cdc verify shop --cover", 1).split())
+    said = " ".join(shop.cdc("cdc verify ranges shop", 1).split())
     assert f"{database}.orders: row id=3 is different in v" in said
     assert f"{database}.lines: compared 40 rows in 1 range" in said
     status = " ".join(shop.cdc("cdc status shop").split())
@@ -194,9 +194,9 @@ def test_a_command_compares_what_is_due_repairs_a_corrupted_row_of_the_lake_and_
     assert f"{database}.orders has wrong rows (1): id=3 is different in v" in status
     assert f"cdc verify shop {database}.orders --repair" in status
     shop.write(verify={"wait": "0s", "cover_every": "7d", "on_difference": "repair"})
-    shop.cdc("cdc verify shop --cover", 1)
-    assert f"{database}.orders: compared 0 rows in 0 ranges" in " ".join(shop.cdc("cdc verify shop --cover").split())
+    shop.cdc("cdc verify ranges shop", 1)
+    assert f"{database}.orders: compared 0 rows in 0 ranges" in " ".join(shop.cdc("cdc verify ranges shop").split())
     status = " ".join(shop.cdc("cdc status shop").split())
     assert "wrong rows" not in status
     assert "oldest range:" in status
-    assert "no key range is due" in shop.cdc("cdc verify shop --cover")
+    assert "no key range is due" in shop.cdc("cdc verify ranges shop")

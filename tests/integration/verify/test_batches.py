@@ -14,9 +14,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from cdc_lib.cli.batch_check import show
 from cdc_lib.cli.main import app
 from cdc_lib.cli.output import plain
+from cdc_lib.cli.verify.windows import show
 from cdc_lib.config.server import TlsConfig
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.backfill import Period
@@ -213,7 +213,7 @@ def test_a_purged_binlog_is_not_comparable(mysql_server, mysql_database, tmp_pat
     (tmp_path / "sources" / f"{SOURCE}.yaml").write_text(
         yaml.safe_dump(capture.config.model_dump(mode="json", exclude={"source"}, exclude_unset=True))
     )
-    done = CliRunner().invoke(app, ["--sources", str(tmp_path / "sources"), "verify", SOURCE, "--batches"])
+    done = CliRunner().invoke(app, ["--sources", str(tmp_path / "sources"), "verify", "windows", SOURCE])
     assert (done.exit_code, "no window was compared" in done.output) == (1, True), done.output
 
 

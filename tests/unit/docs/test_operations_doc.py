@@ -15,7 +15,7 @@ from typer.main import get_command
 from cdc_lib import errors
 from cdc_lib.cli.main import app
 from cdc_lib.config import SourceConfig
-from tests.harness.pages import models_of
+from tests.harness.pages import models_of, named_after
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "operations.md").read_text()
@@ -150,6 +150,8 @@ def shape_of(command):
     while words and hasattr(at, "get_command") and not words[0].startswith("-"):
         at = at.get_command(at.make_context("cdc", [], resilient_parsing=True), words[0])
         path.append(words.pop(0))
+    if named_after(at, words[:1]) is not at:
+        path.append(words.pop(0))
     return tuple(path), frozenset(word for word in (*general, *words) if word.startswith("--")) - {"--why"}
 
 
@@ -185,6 +187,7 @@ def test_a_command_exists_with_its_options(command):
         else:
             at = at.get_command(None, word)
             assert at is not None, word
+    at = named_after(at, words)
     options = {option: p for p in at.params for option in (*p.opts, *p.secondary_opts) if option.startswith("-")}
     places = [p for p in at.params if p.param_type_name == "argument"]
     positional = 0

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
-from cdc_lib.cli.verify import exit_status
+from cdc_lib.cli.verify.tables import exit_status
 from cdc_lib.model.position import Position
 from cdc_lib.model.verify import CellDifference, Report, RowDifference, TableReport, UncomparedColumn
 from cdc_lib.verify.report_html import page

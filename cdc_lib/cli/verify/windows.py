@@ -1,18 +1,18 @@
-"""``cdc verify --batches``: drained windows decoded a second time, for :mod:`cdc_lib.cli.verify`."""
+"""``cdc verify windows``: drained windows decoded a second time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from cdc_lib.backfill.archive import period_of
-from cdc_lib.cli.context import config_of
+from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.output import plain, print_json, say, table
 from cdc_lib.cli.pipelines import open_pipeline
-from cdc_lib.config import Loaded
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.batch_check import WINDOW_FIGURES, BatchReport, DifferentChange, PrintedCheck, WindowCheck
@@ -61,42 +61,61 @@ class WindowBounds:
         return Choice(self.last or (None if bounded else DEFAULT_LAST), period, self.windows, wants)
 
 
-def refuse(when: str, **options: object) -> None:
-    """Refuse options that have no effect.
+def windows(
+    context: typer.Context,
+    source: SourceName,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TABLE]...", help="Patterns of database.table. Default: all captured tables."),
+    ] = None,
+    as_json: AsJson = False,
+    last: Annotated[
+        int | None,
+        typer.Option("--last", "-n", metavar="N", min=1, help="So many of the last windows. Default: 10."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Windows with commits from then on.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Windows with commits before then.")
+    ] = None,
+    window: Annotated[
+        list[str] | None, typer.Option("--window", metavar="ID", help="A window of cdc batches list --json.")
+    ] = None,
+    daily: Annotated[
+        bool, typer.Option("--daily", help="Today's random windows, as verify.daily_windows says, and no others.")
+    ] = False,
+) -> None:
+    """Decode drained windows a second time, and compare every change with the batch; exits with 1 when some differ.
 
-    Raises:
-        ConfigError: one is given.
+    It also exits with 1 when no window was compared. Neither tables nor lake are read. mysql-replication decodes the windows, so that
+    an error of the first decoder shows. What it cannot judge is listed with the reason.
+
+    Example:
+        cdc verify windows shop --last 5
+        cdc verify windows shop shop.orders --since 2026-01-01T00:00:00Z
+        cdc verify windows shop --daily
     """
-    for name, value in options.items():
-        if value:
-            raise ConfigError(
-                f"--{name.replace('_', '-')} has no effect {when}",
-                hint="`cdc verify --help` says which options compare batches, and which tables.",
-            )
-
-
-def run(loaded: Loaded, tables: Sequence[str], bounds: WindowBounds, *, as_json: bool) -> None:
-    """Compare windows and print the result; exits with 1 when changes differ or nothing was compared."""
-    verification = _verification(loaded)
-    _print(verification.run(bounds.choice(tables)), as_json=as_json)
-
-
-def run_daily(loaded: Loaded, *, as_json: bool) -> None:
-    """Compare today's windows and print the result; exits with 1 when changes differ or nothing of those left was compared."""
-    verification = _verification(loaded)
-    count = verification.config.verify.daily_windows
+    pipeline = open_pipeline(config_of(find(context, source)))
+    verification = BatchVerification(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
+    if not daily:
+        choice = WindowBounds(last, since, until, tuple(window or ())).choice(tables or [])
+        _print(verification.run(choice), as_json=as_json)
+        return
+    if last or since or until or window or tables:
+        raise ConfigError(
+            "--daily chooses windows of all tables, and takes nothing else that chooses",
+            hint="cdc verify windows {source} without --daily does.",
+            source=source,
+        )
+    count = pipeline.config.verify.daily_windows
     if not count:
         raise ConfigError(
             "the source file does not say how many windows are compared each day",
             hint="verify.daily_windows: 5 in the source file.",
-            source=loaded.source,
+            source=source,
         )
     _print(DailyVerification(verification, count).run(), as_json=as_json, may_be_done=True)
-
-
-def _verification(loaded: Loaded) -> BatchVerification:
-    pipeline = open_pipeline(config_of(loaded))
-    return BatchVerification(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
 
 
 def _print(report: BatchReport, *, as_json: bool, may_be_done: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""``cdc verify`` of whole tables, for :mod:`cdc_lib.cli.verify`: in this process, and with Spark what only Spark can do."""
+"""``cdc verify`` of whole tables, for :mod:`cdc_lib.cli.verify.tables`: in this process, and with Spark what only Spark can do."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cdc_lib.cli import batch_check, coverage, whole_tables
 from cdc_lib.cli.context import AsJson, SourceName, find
 from cdc_lib.cli.output import print_json, say, table
+from cdc_lib.cli.verify.whole_tables import compared
 from cdc_lib.model.verify import FIGURES, Report, RowDifference, TableReport
 from cdc_lib.store import documents
 from cdc_lib.verify.report_html import page
@@ -44,33 +44,10 @@ def verify(
     spark: Annotated[
         bool, typer.Option("--spark", help="Read the lake with Spark, where merge says, and not in this process.")
     ] = False,
-    batches: Annotated[
-        bool,
-        typer.Option("--batches", help="Decode drained windows again with mysql-replication, and compare the batches."),
-    ] = False,
-    last: Annotated[
-        int | None,
-        typer.Option("--last", "-n", metavar="N", min=1, help="--batches: so many of the last windows. Default: 10."),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="--batches: windows with commits from then on.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="--batches: windows with commits before then.")
-    ] = None,
-    cover: Annotated[
-        bool, typer.Option("--cover", help="Compare the key ranges that are due by verify.cover_every, without Spark.")
-    ] = False,
-    daily: Annotated[
-        bool, typer.Option("--daily", help="--batches: today's random windows, as verify.daily_windows says.")
-    ] = False,
-    window: Annotated[
-        list[str] | None, typer.Option("--window", metavar="ID", help="--batches: a window of cdc batches list --json.")
-    ] = None,
 ) -> None:
     """Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do.
 
-    It also exits with 1 when no table, or with --batches no window, was compared.
+    It also exits with 1 when no table was compared.
 
     Checksums of key ranges are compared first, then rows of the ranges that are not the same. A row that differs is compared
     again when the lake has all changes from before it was read: a row whose change has not arrived is in flight, and not wrong.
@@ -79,41 +56,12 @@ def verify(
     --repair reads the wrong rows from the source, writes them into the lake and compares them again. It does not overwrite newer
     changes. A merge on Spark does it.
 
-    --batches reads neither tables nor lake: it decodes windows of the binlog with a second decoder and compares every change with
-    the batch, so that an error of the first decoder shows. What the second decoder cannot judge is listed with the reason.
-
-    --cover compares only the key ranges that are due, so that each is compared within verify.cover_every. Call it on a schedule.
-
     Example:
         cdc verify shop
         cdc verify shop shop.orders --repair --html report.html
-        cdc verify shop --batches --last 5
-        cdc verify shop --cover
     """
     loaded = find(context, source)
-    choice = batch_check.WindowBounds(last, since, until, tuple(window or ()))
-    if cover:
-        batch_check.refuse(
-            "with --cover", repair=repair, spark=spark, wait=wait, statement_delay=statement_delay, html=html, batches=batches, daily=daily, last=last, since=since,
-            until=until, window=window,
-        )  # fmt: skip
-        coverage.run(loaded, tables or [], as_json=as_json)
-        return
-    if batches:
-        batch_check.refuse(
-            "with --batches", repair=repair, spark=spark, wait=wait, statement_delay=statement_delay, html=html
-        )
-        if daily:
-            named = ", ".join(tables or [])
-            batch_check.refuse("with --daily", last=last, since=since, until=until, window=window, tables=named)
-            batch_check.run_daily(loaded, as_json=as_json)
-            return
-        batch_check.run(loaded, tables or [], choice, as_json=as_json)
-        return
-    batch_check.refuse("without --batches", daily=daily, last=last, since=since, until=until, window=window)
-    report = whole_tables.compared(
-        loaded, tables or [], repair=repair, spark=spark, wait=wait, statement_delay=statement_delay
-    )
+    report = compared(loaded, tables or [], repair=repair, spark=spark, wait=wait, statement_delay=statement_delay)
     if html is not None:
         html.write_text(page(report), encoding="utf-8")
     if as_json:

@@ -1,0 +1,1 @@
+"""``cdc verify``: tables, their key ranges, and drained windows compared with the source."""
