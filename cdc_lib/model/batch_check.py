@@ -41,7 +41,6 @@ class DifferentChange:
         row: number of the row in its event.
         part: Parquet file, below the folder of the manifest; empty if the batch lacks the change.
         cells: ``values`` and ``operation``: what differs.
-        decoder: that found it; empty for the second decoder.
     """
 
     table: TableName
@@ -51,7 +50,6 @@ class DifferentChange:
     row: int
     part: str = ""
     cells: tuple[DifferentCell, ...] = ()
-    decoder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +70,6 @@ class NotComparable:
 
 
 @dataclass(frozen=True, slots=True)
-class PrintedCheck:
-    """A window as mysqlbinlog prints it: a third opinion where the second decoder is blind.
-
-    Args:
-        program: name and version.
-        equal: changes that are equal in each column whose text is exact.
-        differing: changes that differ, or that one side lacks.
-        uncomparable: changes of which nothing can be compared.
-        failed: why nothing was compared; empty if it was.
-    """
-
-    program: str
-    equal: int = 0
-    differing: int = 0
-    uncomparable: int = 0
-    failed: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class WindowCheck:
     """One window that was decoded twice.
 
@@ -101,12 +80,11 @@ class WindowCheck:
         skipped: why the window was not compared; empty if it was.
         archived: why the raw archive was decoded instead of the server's binlog; empty if the server gave the window.
         equal: changes that are equal in each column that can be compared.
-        differing: changes that differ, or that one side lacks, by one of the decoders.
+        differing: changes that differ, or that one side lacks.
         uncomparable: changes of which the second decoder can compare nothing.
         seconds: duration.
         differences: the first changes that differ.
         not_comparable: what was left out of the comparison.
-        printed: what mysqlbinlog says; None if it was not asked.
     """
 
     window: str
@@ -120,7 +98,6 @@ class WindowCheck:
     seconds: float = 0.0
     differences: tuple[DifferentChange, ...] = ()
     not_comparable: tuple[NotComparable, ...] = ()
-    printed: PrintedCheck | None = None
 
     @property
     def changes(self) -> int:
@@ -129,9 +106,8 @@ class WindowCheck:
 
     @property
     def compared(self) -> bool:
-        """Whether anything is known of it: a change was compared by one of the decoders, or it has none."""
-        exact = self.printed is not None and (self.printed.equal or self.printed.differing)
-        return not self.skipped and bool(self.equal or self.differing or exact or not self.uncomparable)
+        """Whether anything is known of it: a change was compared, or it has none."""
+        return not self.skipped and bool(self.equal or self.differing or not self.uncomparable)
 
     @property
     def figures(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -38,6 +38,7 @@ from cdc_lib.model.window import Window
 from cdc_lib.mysql.binlog_stream import random_replica_id
 from cdc_lib.mysql.connection import connect, translated
 from cdc_lib.mysql.replayed_session import Replay, ReplayedSession
+from cdc_lib.mysql.uncompressed_session import FAILURES, UncompressedSession
 
 LAST_OFFSET = 2**32 - 1
 """It asks for positions in four bytes."""
@@ -46,14 +47,19 @@ _EVENTS = [
     DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent, PartialUpdateRowsEvent, NotImplementedEvent, QueryEvent, XidEvent,
     RotateEvent, GtidEvent, MariadbGtidEvent,
 ]  # fmt: skip
-_UNREAD = {
-    40: "mysql-replication does not read compressed transactions (binlog_transaction_compression)",
-    **dict.fromkeys(range(166, 172), "mysql-replication does not read compressed events (log_bin_compress)"),
-}
 _BEGINNINGS = {34, 42}
 """Anonymous and tagged GTIDs, which it does not read."""
 
-_FAILURES = (ArithmeticError, AttributeError, LookupError, NotImplementedError, TypeError, ValueError, struct.error)
+_FAILURES = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
+    struct.error,
+    *FAILURES,
+)
 """What it raises for bytes that it does not expect; UnicodeDecodeError is a ValueError."""
 
 
@@ -86,10 +92,10 @@ def decode(
 
     def logged_in(**options: Any) -> Any:
         if replay is not None:
-            return ReplayedSession(replay)
+            return UncompressedSession(ReplayedSession(replay))
         session = connect(server, credentials)
         session.cursorclass = options.get("cursorclass", session.cursorclass)
-        return session
+        return UncompressedSession(session)
 
     stream = BinLogStreamReader(
         connection_settings={},
@@ -116,7 +122,7 @@ def decode(
                 continue
             if offset != UNPLACED and Position(places.file, offset) >= window.stop:
                 return
-            found = _decoded(event, file_number(places.file), offset)
+            found = places.within(offset, _decoded(event, file_number(places.file), offset))
             if found is not None:
                 yield found
 
@@ -144,6 +150,8 @@ class _Places:
     start: Position
     file: str = ""
     _end: int = 0
+    _at: tuple[str, int] = ("", 0)
+    _unread: DecodedEvent | None = None
 
     def __str__(self) -> str:
         """For messages."""
@@ -157,10 +165,26 @@ class _Places:
             self.file, self._end = self.stream.log_file, 0
         low = int(event.packet.log_pos)
         if low == 0:
-            return UNPLACED if isinstance(event, RowsEvent) or int(event.event_type) in _UNREAD else None
+            return UNPLACED if isinstance(event, RowsEvent | QueryEvent) else None
         end = (self._end >> 32 << 32) | low
         self._end = end + (1 << 32) if end + (1 << 31) < self._end else end
         return self._end - int(event.packet.event_size)
+
+    def within(self, offset: int, found: DecodedEvent | None) -> DecodedEvent | None:
+        """Return what an event holds as a part of its place: the events of a compressed transaction have one, and number their rows over all.
+
+        So nothing of a place is compared after an event of it that is not read.
+        """
+        is_further, self._at = offset != UNPLACED and self._at == (self.file, offset), (self.file, offset)
+        if not is_further:
+            self._unread = None
+        if found is None or found.kind not in ("rows", "unreadable"):
+            return found
+        if self._unread is not None:
+            return replace(self._unread, table=found.table)
+        if found.kind == "unreadable":
+            self._unread = found
+        return replace(found, unnumbered=is_further)
 
 
 def _decoded(event: Any, file: int, offset: int) -> DecodedEvent | None:
@@ -171,8 +195,6 @@ def _decoded(event: Any, file: int, offset: int) -> DecodedEvent | None:
         return _rows(event, file, offset)
     if number in _BEGINNINGS:
         return DecodedEvent("begin", file, offset)
-    if number in _UNREAD:
-        return DecodedEvent("unreadable", file, offset, why=_UNREAD[number])
     if isinstance(event, QueryEvent) and event.query.lstrip()[:8].upper() == "ROLLBACK":
         return DecodedEvent("rollback", file, offset)
     return None

@@ -15,7 +15,7 @@ from cdc_lib.cli.output import plain, print_json, say, table
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.batch_check import WINDOW_FIGURES, BatchReport, DifferentChange, PrintedCheck, WindowCheck
+from cdc_lib.model.batch_check import WINDOW_FIGURES, BatchReport, DifferentChange, WindowCheck
 from cdc_lib.model.pace import counted
 from cdc_lib.verify.batches.daily import DailyVerification
 from cdc_lib.verify.batches.run import BatchVerification, Choice
@@ -137,8 +137,6 @@ def show(report: BatchReport) -> None:
     for one in report.windows:
         if one.skipped:
             say(f"{one.window} is not comparable: {one.skipped}", style="yellow")
-        if one.printed is not None:
-            say(_printed(one.window, one.printed), style="yellow" if one.printed.failed else "")
         if one.archived:
             say(f"{one.window} was decoded from its raw archive, not from the server: {one.archived}")
         if one.differences:
@@ -154,13 +152,6 @@ def _row(one: WindowCheck) -> tuple[str | Text, ...]:
         return (one.window, Text("not comparable", style="yellow"), *[""] * len(WINDOW_FIGURES))
     state = Text("differs", style="bold red") if one.differing else Text("equal", style="green")
     return (one.window, state, *one.figures)
-
-
-def _printed(window: str, printed: PrintedCheck) -> str:
-    if printed.failed:
-        return f"{window} was not printed by {printed.failed}"
-    counts = f"{counted(printed.equal, 'change')} equal, {printed.differing:,} differ, {printed.uncomparable:,} not comparable"
-    return f"{window} as {printed.program} prints it: {counts}"
 
 
 def _show_differences(one: WindowCheck) -> None:

@@ -8,20 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 from cdc_lib.model.decoded_event import EMPTY_SET, NULL
 from cdc_lib.model.schema import Column, SourceType
 
 Compare = Callable[[Any, Any, str], bool]
 """Whether a stored cell equals a decoded value, whose None has a reason; raises :class:`Unsure`."""
-
-
-class CompareOf(Protocol):
-    """Returns how cells of a column are compared with a decoder's values, or why they cannot be."""
-
-    def __call__(self, column: Column, *, named: bool) -> Compare | str:
-        """See :func:`compare_of`."""
 
 
 _UTF8 = {"utf8mb4", "utf8mb3", "utf8", "ascii", ""}

@@ -15,7 +15,7 @@ from cdc_lib.model.decoded_event import NULL, UNPLACED, DecodedEvent, DecodedIma
 from cdc_lib.model.manifest import GTID, OP
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
-from cdc_lib.verify.batches.cells import Compare, CompareOf, Unsure, compare_of, decoded_text, stored_text
+from cdc_lib.verify.batches.cells import Compare, Unsure, compare_of, decoded_text, stored_text
 from cdc_lib.verify.batches.places import KnownOfWindow, Place, StoredChange
 from cdc_lib.verify.batches.unread import UnreadEvents
 
@@ -37,12 +37,10 @@ class WindowComparison:
     Args:
         stored: changes of the batch by table, in their order.
         expected: what is known about the window.
-        cells: returns how cells of a column are compared with the decoder's values, or why they cannot be.
     """
 
     stored: Mapping[TableName, Iterator[StoredChange]]
     expected: KnownOfWindow
-    cells: CompareOf = compare_of
     equal: int = 0
     differing: int = 0
     differences: list[DifferentChange] = field(default_factory=list)
@@ -205,7 +203,7 @@ class WindowComparison:
             known = tuple(
                 "it is masked in the batch"
                 if self.expected.masked(table, column.name)
-                else self.cells(column, named=named)
+                else compare_of(column, named=named)
                 for column in schema.columns
             )
             self._compares[key] = known

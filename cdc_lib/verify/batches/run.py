@@ -19,22 +19,18 @@ from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
-from cdc_lib.mysql.binlog_stream import binlog_dump
-from cdc_lib.mysql.printed_binlog import find_program
 from cdc_lib.mysql.replayed_session import Replay
 from cdc_lib.mysql.second_decoder import LAST_OFFSET, decode, decoder_name
 from cdc_lib.mysql.server_facts import ServerFacts, facts_of
-from cdc_lib.ports import BinlogStream, CursorStore, ObjectStore
+from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store import layout
 from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.raw_archive import ArchivedStream, read_facts
 from cdc_lib.store.windows import stored_windows
-from cdc_lib.verify.batches.cells import CompareOf, compare_of, table_unreadable
+from cdc_lib.verify.batches.cells import table_unreadable
 from cdc_lib.verify.batches.compare import WindowComparison
 from cdc_lib.verify.batches.places import KnownOfWindow
-from cdc_lib.verify.batches.printed import with_printed
-from cdc_lib.verify.batches.printed_cells import compare_of as printed_compare_of
 from cdc_lib.verify.batches.stored import stored_changes
 
 
@@ -137,23 +133,7 @@ class BatchVerification:
             )
         else:
             check = replace(check, skipped=comparison.failed)
-        if (check.uncomparable or check.skipped) and (program := find_program(manifest.identity.flavor)) is not None:
-            printed = self._comparison(manifest, drain, choice, {}, printed_compare_of)
-            with self._raw(manifest, window, facts, archived=bool(check.archived)) as stream:
-                check = with_printed(check, program, stream, window, printed)
         return replace(check, seconds=time.monotonic() - began)
-
-    @contextmanager
-    def _raw(self, manifest: Manifest, window: Window, facts: ServerFacts, *, archived: bool) -> Iterator[BinlogStream]:
-        """Open the events of a window as bytes: its archive, or a dump of the server."""
-        if archived:
-            with self._replay(manifest, window) as replay:
-                yield replay.stream
-            return
-        with binlog_dump(
-            self.config.server, self.credentials, facts.identity, window.start, "a third decoder"
-        ) as stream:
-            yield stream
 
     @contextmanager
     def _replay(self, manifest: Manifest, window: Window) -> Iterator[Replay]:
@@ -165,12 +145,7 @@ class BatchVerification:
             yield Replay(stream, read_facts(self.store, key, manifest.raw))
 
     def _comparison(
-        self,
-        manifest: Manifest,
-        drain: Cursor,
-        choice: Choice,
-        unread: dict[TableName, str],
-        cells: CompareOf = compare_of,
+        self, manifest: Manifest, drain: Cursor, choice: Choice, unread: dict[TableName, str]
     ) -> WindowComparison:
         """Return the comparison of a window, with the changes that only the batch can count left out already."""
         unseen = {**_namesakes(manifest, unread), **unread}
@@ -192,7 +167,7 @@ class BatchVerification:
         compared = {
             table: changes for table, changes in stored.items() if choice.wants(*table.pair) and table not in left_out
         }
-        comparison = WindowComparison(compared, expected, cells)
+        comparison = WindowComparison(compared, expected)
         for file in manifest.files:
             if file.table in unseen and choice.wants(*file.table.pair):
                 comparison.leave_out(file.table, unseen[file.table], file.rows)
