@@ -1,4 +1,4 @@
-"""Every file, folder and module that pages and docstrings name exists; ARCHITECTURE.md names every room."""
+"""Every file, folder and module that pages and docstrings name exists; the page that finds the way names every room."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from tests.harness.paths import FOLDERS, ROOT, is_defined, paths_in, references_in, unknown_in_code, unknown_in_page
 
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
+WAY = (ROOT / "docs" / "internals" / "find-your-way.md").read_text()
 PAGES = [
     "ARCHITECTURE.md",
     "README.md",
@@ -38,19 +39,19 @@ def test_links_of_the_architecture_page_lead_somewhere():
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_a_room_is_on_the_architecture_page_with_the_file_to_read_first(room):
+def test_a_room_is_on_the_page_of_rooms_with_the_file_to_read_first(room):
     """Once; a new folder is entered there."""
-    (first,) = [first for _, folder, first in ROW.findall(ARCHITECTURE) if folder == room]
+    (first,) = [first for _, folder, first in ROW.findall(WAY) if folder == room]
     assert Path(first).parent == Path(room)
 
 
-def test_the_layers_of_the_architecture_page_are_those_that_are_checked():
+def test_the_layers_of_the_page_of_rooms_are_those_that_are_checked():
     """By import-linter, whose contract is in pyproject.toml."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (layers,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
     checked = {name: str(number) for number, layer in enumerate(layers, 1) for name in re.findall(r"\w+", layer)}
     page = {Path(first).stem if folder == "cdc_lib" else Path(folder).name: layer
-            for layer, folder, first in ROW.findall(ARCHITECTURE) if folder.startswith("cdc_lib")}  # fmt: skip
+            for layer, folder, first in ROW.findall(WAY) if folder.startswith("cdc_lib")}  # fmt: skip
     assert page == {name: layer for name, layer in checked.items() if name != "compile_kernels"}
     assert [*page.values()] == sorted(page.values())
 
