@@ -24,9 +24,6 @@ from tests.harness.page_source import PageSource
 
 pytestmark = pytest.mark.skipif(not IS_3_2, reason="Airflow 3.1 shows no page")
 
-SLOW = 60_000
-"""Milliseconds that a busy machine may take to show something."""
-
 HOSTILE = (
     TableName("<img src=x onerror=alert(1)>", "${7*7}"),
     TableName("../../etc", "passwd"),
@@ -109,19 +106,19 @@ def test_the_navigation_leads_to_the_list_and_from_there_to_a_source(viewer: Pag
     """Without a full load of the page; and back."""
     faults = show(viewer, server, "")
     viewer.get_by_role("link", name="CDC").click()
-    expect(viewer.get_by_role("heading", name="CDC sources")).to_be_visible(timeout=SLOW)
+    expect(viewer.get_by_role("heading", name="CDC sources")).to_be_visible()
     row = viewer.get_by_role("row").filter(has_text="shop")
-    expect(row).to_contain_text("failed", timeout=SLOW)
+    expect(row).to_contain_text("failed")
     expect(row).to_contain_text("shop.items has drift")
     expect(row).to_contain_text(re.compile(r"11\.0 h|10\.9 h"))
     picture(viewer, "cdc-sources")
     viewer.get_by_role("link", name="shop", exact=True).click()
-    expect(viewer.get_by_role("heading", name="shop", exact=True)).to_be_visible(timeout=SLOW)
+    expect(viewer.get_by_role("heading", name="shop", exact=True)).to_be_visible()
     expect(viewer.get_by_text("drained in about 2 min")).to_be_visible()
     for title in ("The last day", "Windows", "Tables", "Cuts", "Moves of the cursor", "Epochs"):
         expect(viewer.get_by_role("heading", name=title, exact=True)).to_be_visible()
-    expect(viewer.get_by_role("region", name="Cuts, latest first")).to_contain_text("binlog.000001:58004", timeout=SLOW)
-    expect(viewer.get_by_role("img", name="Lag at each cut")).to_be_visible(timeout=SLOW)
+    expect(viewer.get_by_role("region", name="Cuts, latest first")).to_contain_text("binlog.000001:58004")
+    expect(viewer.get_by_role("img", name="Lag at each cut")).to_be_visible()
     assert not is_wider_than_its_window(viewer)
     picture(viewer, "cdc-source")
     viewer.get_by_role("link", name="All sources").click()
@@ -133,12 +130,12 @@ def test_the_dag_has_a_tab_with_its_source(viewer: Page, server: ApiServer):
     """On those of a source; another DAG's tab says that it has none."""
     show(viewer, server, "dags/cdc_shop")
     viewer.get_by_role("link", name="CDC").last.click()
-    expect(viewer.get_by_role("heading", name="shop", exact=True)).to_be_visible(timeout=SLOW)
+    expect(viewer.get_by_role("heading", name="shop", exact=True)).to_be_visible()
     for other in ("verify", "rewind"):
         show(viewer, server, f"dags/cdc_shop.{other}/plugin/cdc-source")
-        expect(viewer.get_by_role("heading", name="shop", exact=True)).to_be_visible(timeout=SLOW)
+        expect(viewer.get_by_role("heading", name="shop", exact=True)).to_be_visible()
     show(viewer, server, "dags/cdc_maintenance/plugin/cdc-source")
-    expect(viewer.get_by_text("This DAG is not that of a CDC source.")).to_be_visible(timeout=SLOW)
+    expect(viewer.get_by_text("This DAG is not that of a CDC source.")).to_be_visible()
 
 
 @pytest.mark.turns(3)
@@ -149,8 +146,8 @@ def test_a_task_s_button_leads_to_its_part_of_the_page(viewer: Page, server: Api
     address = link().get_link(operator, ti_key=TaskInstanceKey("cdc_shop", "task", "run"))
     show(viewer, server, address.partition("/plugin/")[1].strip("/") + "/" + address.partition("/plugin/")[2])
     part = viewer.locator(f"#{link.part}")
-    expect(part.get_by_role("heading").first).to_be_visible(timeout=SLOW)
-    expect(viewer.get_by_text("Loading …")).to_have_count(0, timeout=SLOW)
+    expect(part.get_by_role("heading").first).to_be_visible()
+    expect(viewer.get_by_text("Loading …")).to_have_count(0)
     viewer.wait_for_timeout(3_000)  # the last of its scrolls
     expect(part.get_by_role("heading").first).to_be_in_viewport()
 
@@ -164,7 +161,7 @@ def test_the_button_of_a_drain_shows_its_window_alone(viewer: Page, server: ApiS
         operator = SimpleNamespace(source_file="/sources/shop.yaml", window_id=window)
         address = WindowLink().get_link(operator, ti_key=TaskInstanceKey("cdc_shop", "drain", "run"))
         show(viewer, server, "plugin/" + address.partition("/plugin/")[2])
-        expect(viewer.locator("#windows")).to_contain_text(expected, timeout=SLOW)
+        expect(viewer.locator("#windows")).to_contain_text(expected)
         rows = viewer.get_by_role("region", name="Windows, latest first").get_by_role("row")
         expect(rows).to_have_count(2 if window != "forgotten" else 1)
     viewer.get_by_role("button", name="Show all windows").click()
@@ -174,18 +171,18 @@ def test_the_button_of_a_drain_shows_its_window_alone(viewer: Page, server: ApiS
 def test_tables_are_searched_sorted_and_filtered(viewer: Page, server: ApiServer):
     show(viewer, server, "plugin/cdc/cdc_shop")
     tables = viewer.get_by_role("region", name="Tables", exact=True).last
-    expect(tables.get_by_role("row")).to_have_count(7, timeout=SLOW)
+    expect(tables.get_by_role("row")).to_have_count(7)
     viewer.get_by_label("Search tables").fill("ITEM")
-    expect(tables.get_by_role("row")).to_have_count(2, timeout=SLOW)
+    expect(tables.get_by_role("row")).to_have_count(2)
     expect(tables).to_contain_text("3 missing, 1 extra, 2 different")
     viewer.get_by_label("Search tables").fill("")
     viewer.get_by_label("Table state").select_option("quarantined")
-    expect(tables.get_by_role("row")).to_have_count(2, timeout=SLOW)
+    expect(tables.get_by_role("row")).to_have_count(2)
     expect(tables).to_contain_text("a value with no exact place in the lake")
     viewer.get_by_label("Table state").select_option("")
-    expect(tables.get_by_role("row")).to_have_count(7, timeout=SLOW)
+    expect(tables.get_by_role("row")).to_have_count(7)
     tables.get_by_role("button", name="Rows").click()
-    expect(tables.get_by_role("row").nth(1)).to_contain_text("shop.stock", timeout=SLOW)
+    expect(tables.get_by_role("row").nth(1)).to_contain_text("shop.stock")
     expect(tables.get_by_role("columnheader", name="Rows")).to_have_attribute("aria-sort", "descending")
 
 
@@ -193,7 +190,7 @@ def test_a_window_of_the_timeline_is_picked_by_keyboard(viewer: Page, server: Ap
     """The keyboard reaches each window; what it is, is read aloud."""
     show(viewer, server, "plugin/cdc/cdc_shop")
     line = viewer.get_by_role("group", name="Windows, oldest first")
-    expect(line.get_by_role("button")).to_have_count(62, timeout=SLOW)
+    expect(line.get_by_role("button")).to_have_count(62)
     drained = line.get_by_role("button", name=re.compile("^drained"))
     drained.focus()
     viewer.keyboard.press("Enter")
@@ -210,7 +207,7 @@ def test_a_window_of_the_timeline_is_picked_by_keyboard(viewer: Page, server: Ap
 def test_a_viewer_has_nothing_to_act_with(viewer: Page, server: ApiServer):
     """Neither at the head of the page nor beside a table."""
     show(viewer, server, "plugin/cdc/cdc_shop")
-    expect(viewer.get_by_role("region", name="Tables", exact=True).last).to_contain_text("shop.payments", timeout=SLOW)
+    expect(viewer.get_by_role("region", name="Tables", exact=True).last).to_contain_text("shop.payments")
     viewer.wait_for_load_state("networkidle")
     assert viewer.get_by_role("group", name="Actions").count() == 0
     for name in ("Run now", "Verify", "Snapshot", "Backfill", "Resume", "Answer", "Rewind"):
@@ -222,8 +219,8 @@ def operator(browser: Browser, server: ApiServer, shop: PageSource) -> Iterator[
     """The page of the shop, as an operator sees it; its scripts must not fail."""
     with logged_in(browser, server, "op") as page:
         faults = show(page, server, "plugin/cdc/cdc_shop")
-        expect(page.get_by_role("group", name="Actions")).to_be_visible(timeout=SLOW)
-        expect(page.get_by_role("button", name="Resume shop.payments")).to_be_visible(timeout=SLOW)
+        expect(page.get_by_role("group", name="Actions")).to_be_visible()
+        expect(page.get_by_role("button", name="Resume shop.payments")).to_be_visible()
         yield page
         assert not faults
 
@@ -231,7 +228,7 @@ def operator(browser: Browser, server: ApiServer, shop: PageSource) -> Iterator[
 def started(page: Page, dag: str) -> str:
     """Wait until the page names the run that it started, and return its id."""
     link = page.get_by_role("link", name=re.compile("^manual__"))
-    expect(link).to_have_attribute("href", re.compile(re.escape(f"/dags/{dag}/runs/manual__")), timeout=SLOW)
+    expect(link).to_have_attribute("href", re.compile(re.escape(f"/dags/{dag}/runs/manual__")))
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_role("alertdialog")).to_have_count(0)
     return str(link.text_content())
@@ -254,7 +251,7 @@ def test_an_operator_starts_runs_and_backfills_a_table(operator: Page, server: A
     )
     server.unpause("cdc_shop")
     operator.reload()
-    run_now.click(timeout=SLOW)
+    run_now.click()
     assert conf_of(server, "cdc_shop", started(operator, "cdc_shop")) == {}
     server.pause("cdc_shop")
     operator.get_by_role("button", name="Backfill shop.orders").click()
@@ -280,9 +277,9 @@ def test_the_page_says_what_to_do_after_a_dag_was_deleted(
     with logged_in(browser, server, "op") as page:
         show(page, server, "plugin/cdc/cdc_deleted")
         missing = page.get_by_role("status").filter(has_text="Not in Airflow: cdc_deleted, cdc_deleted.backfill")
-        expect(missing).to_contain_text("Then unpause the DAG of the source.", timeout=SLOW)
+        expect(missing).to_contain_text("Then unpause the DAG of the source.")
         for name in ("Run now", "Backfill", "Backfill shop.orders"):
-            expect(page.get_by_role("button", name=name, exact=True)).to_be_disabled(timeout=SLOW)
+            expect(page.get_by_role("button", name=name, exact=True)).to_be_disabled()
         expect(page.get_by_role("button", name="Snapshot shop.orders")).to_be_enabled()
         picture(page, "cdc-deleted")
 
@@ -358,7 +355,7 @@ def test_a_schema_change_is_answered_beside_its_table(
     server.read_dags()
     with logged_in(browser, server, "op") as page:
         faults = show(page, server, "plugin/cdc/cdc_asking")
-        page.get_by_role("button", name="Answer shop.orders").click(timeout=SLOW)
+        page.get_by_role("button", name="Answer shop.orders").click()
         assert page.get_by_role("button", name="Answer shop.customers").count() == 0
         dialog = page.get_by_role("alertdialog", name="Answer for shop.orders")
         expect(dialog.get_by_text("The source ran TRUNCATE at binlog.000003:120")).to_be_visible()
@@ -409,7 +406,7 @@ def test_what_airflow_refuses_is_said_in_the_dialog_and_what_was_typed_stays(ope
     dialog.get_by_label("GTIDs").fill("0-1-100")
     operator.context.set_offline(True)
     dialog.get_by_role("button", name="Find position").click()
-    expect(dialog.get_by_role("alert")).to_be_visible(timeout=SLOW)
+    expect(dialog.get_by_role("alert")).to_be_visible()
     expect(dialog.get_by_label("GTIDs")).to_have_value("0-1-100")
     operator.context.set_offline(False)
     dialog.get_by_role("button", name="Find position").click()
@@ -424,7 +421,7 @@ def test_a_dialog_fits_its_window_in_both_themes(
     """All of it can be reached, and nothing is moved sideways."""
     with logged_in(browser, server, "op", size, dark=dark) as page:
         show(page, server, "plugin/cdc/cdc_shop")
-        page.get_by_role("button", name="Rewind").click(timeout=SLOW)
+        page.get_by_role("button", name="Rewind").click()
         dialog = page.get_by_role("alertdialog", name="Rewind shop")
         dialog.get_by_label("Do", exact=True).select_option("move")
         assert not is_wider_than_its_window(page)
@@ -446,8 +443,8 @@ def test_the_page_fits_the_width_of_a_phone(browser: Browser, server: ApiServer,
             if path == "plugin/cdc"
             else page.get_by_role("heading", name="Epochs")
         )
-        expect(wanted).to_be_visible(timeout=SLOW)
-        expect(page.get_by_role("region").first).to_be_visible(timeout=SLOW)
+        expect(wanted).to_be_visible()
+        expect(page.get_by_role("region").first).to_be_visible()
         assert not is_wider_than_its_window(page)
         picture(page, f"narrow-{path.rpartition('/')[2]}")
 
@@ -459,7 +456,7 @@ def test_on_a_phone_each_row_is_a_card_in_view(browser: Browser, server: ApiServ
             show(page, server, path)
             grid = page.get_by_role("region", name=label, exact=True).last
             row = grid.get_by_role("row").filter(has_text="shop").last
-            expect(row).to_be_visible(timeout=SLOW)
+            expect(row).to_be_visible()
             assert grid.evaluate("(e) => e.scrollWidth <= e.clientWidth")
             cell = row.get_by_role("cell").nth(2)
             assert (
@@ -473,7 +470,7 @@ def test_headers_and_their_numbers_end_at_one_line(viewer: Page, server: ApiServ
     show(viewer, server, "plugin/cdc/cdc_shop")
     tables = viewer.get_by_role("region", name="Tables", exact=True).last
     number = tables.get_by_role("row").nth(1).get_by_role("cell").nth(2).locator("span")
-    expect(number).to_have_text("1,007", timeout=SLOW)
+    expect(number).to_have_text("1,007")
     header = tables.get_by_role("button", name="Rows")
     ends = [one.evaluate("(e) => Math.round(e.getBoundingClientRect().right)") for one in (header, number)]
     assert ends[0] == ends[1]
@@ -485,7 +482,7 @@ def test_before_the_first_merge_nothing_is_merged(viewer: Page, server: ApiServe
     """Though the lake cursor has a position: where the first merge will begin."""
     show(viewer, server, "plugin/cdc/cdc_idle")
     merged = viewer.locator("dl > *").filter(has_text="Merged to")
-    expect(merged).to_have_text("Merged tono merge yet", timeout=SLOW)
+    expect(merged).to_have_text("Merged tono merge yet")
 
 
 def test_the_dark_theme_is_followed(browser: Browser, server: ApiServer, shop: PageSource):
@@ -495,10 +492,10 @@ def test_the_dark_theme_is_followed(browser: Browser, server: ApiServer, shop: P
         with logged_in(browser, server, "viewer", WIDE, dark=dark) as page:
             show(page, server, "plugin/cdc/cdc_shop")
             heading = page.get_by_role("heading", name="shop", exact=True)
-            expect(heading).to_be_visible(timeout=SLOW)
+            expect(heading).to_be_visible()
             colors.append(heading.evaluate("(e) => getComputedStyle(e).color"))
             if dark:
-                expect(page.get_by_role("img", name="Lag at each cut")).to_be_visible(timeout=SLOW)
+                expect(page.get_by_role("img", name="Lag at each cut")).to_be_visible()
                 picture(page, "dark-source")
     assert colors[0] != colors[1]
 
@@ -507,14 +504,12 @@ def test_hostile_names_are_text(viewer: Page, server: ApiServer):
     """On the page of their source, and where they are searched for."""
     faults = show(viewer, server, "plugin/cdc/cdc_hostile")
     for name in HOSTILE:
-        expect(viewer.get_by_role("cell", name=name, exact=True).first).to_be_visible(timeout=SLOW)
+        expect(viewer.get_by_role("cell", name=name, exact=True).first).to_be_visible()
     assert viewer.locator("main img[src=x]").count() == 0
     viewer.get_by_label("Search tables").fill(HOSTILE[0])
-    expect(viewer.get_by_role("region", name="Tables", exact=True).last.get_by_role("row")).to_have_count(
-        2, timeout=SLOW
-    )
+    expect(viewer.get_by_role("region", name="Tables", exact=True).last.get_by_role("row")).to_have_count(2)
     show(viewer, server, "plugin/cdc/%3Cscript%3E")
-    expect(viewer.get_by_text("This DAG is not that of a CDC source.")).to_be_visible(timeout=SLOW)
+    expect(viewer.get_by_text("This DAG is not that of a CDC source.")).to_be_visible()
     assert not faults
 
 
@@ -526,15 +521,15 @@ def test_a_source_without_anything_says_what_comes(viewer: Page, server: ApiServ
         "No cut was published yet.",
         "No merge in the last day",
     ):
-        expect(viewer.get_by_text(text)).to_be_visible(timeout=SLOW)
+        expect(viewer.get_by_text(text)).to_be_visible()
 
 
 def test_the_page_reports_a_lost_server_and_keeps_what_was_read(viewer: Page, server: ApiServer):
     """And the page comes back with it."""
     show(viewer, server, "plugin/cdc/cdc_shop")
-    expect(viewer.get_by_role("heading", name="Cuts")).to_be_visible(timeout=SLOW)
+    expect(viewer.get_by_role("heading", name="Cuts")).to_be_visible()
     viewer.context.set_offline(True)
-    expect(viewer.get_by_text("What is shown here was read before.").first).to_be_visible(timeout=SLOW)
+    expect(viewer.get_by_text("What is shown here was read before.").first).to_be_visible()
     expect(viewer.get_by_role("heading", name="shop", exact=True)).to_be_visible()
     viewer.context.set_offline(False)
-    expect(viewer.get_by_text("What is shown here was read before.")).to_have_count(0, timeout=SLOW)
+    expect(viewer.get_by_text("What is shown here was read before.")).to_have_count(0)

@@ -34,7 +34,7 @@ from tests.harness.lake import empty_catalog
 from tests.harness.merge_targets import FormatTable, HeldWrite, marker_at
 
 pytestmark = [
-    pytest.mark.turns(3),
+    pytest.mark.turns(6),
     # pyspark leaves them to the collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]

@@ -22,8 +22,6 @@ from demo.shop.workload import Workload
 from tests.harness.seeded_shop import seeded_shop, source_settings
 from tests.harness.servers import SqlServer
 
-pytestmark = pytest.mark.turns(4)  # four commands start a Java each; the chaos runs backfills at each commit
-
 ROWS = 600
 ROUNDS = 1
 KEYS = {"orders": ("id",), "order_items": ("order_id", "line_no"), "customers": ("id",)}

@@ -30,6 +30,7 @@ def twelve_kills(site, folder, scenarios, s3=None):
     assert chaos.events["rows read by key"] > 200
 
 
+@pytest.mark.turns(1)
 def test_twelve_kills_at_random_points_lose_and_duplicate_nothing(tmp_path):
     """Steps of all kinds are killed; servers crash and fail over, tables change and are snapshotted again, and verify finds no drift."""
     with Site("mysql with GTIDs", apart=True) as site:

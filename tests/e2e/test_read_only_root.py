@@ -13,7 +13,6 @@ from tests.harness.pages import ROOT
 from tests.harness.read_only_root import can_be_read_only, read_only_root
 
 pytestmark = [
-    pytest.mark.turns(2),
     pytest.mark.skipif(not can_be_read_only(), reason="this user may not make mount namespaces"),
 ]
 

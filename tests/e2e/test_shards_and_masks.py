@@ -22,7 +22,6 @@ from spark_jobs.merge import run
 from tests.harness.servers import SqlServer
 
 pytestmark = [
-    pytest.mark.turns(2),
     # py4j leaves its sockets for the garbage collector to close.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]

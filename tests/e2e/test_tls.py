@@ -14,8 +14,6 @@ from tests.harness.pages import ROOT
 from tests.harness.servers import MariaDbServer, S3Server
 from tests.harness.servers.certificate import write_certificate
 
-pytestmark = pytest.mark.turns(3)
-
 
 @pytest.fixture
 def source():

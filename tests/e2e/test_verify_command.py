@@ -14,8 +14,6 @@ import yaml
 
 from tests.harness.servers.skew import can_be_wrong, wrong_clock
 
-pytestmark = pytest.mark.turns(3)
-
 ROOT = Path(__file__).parents[2]
 
 

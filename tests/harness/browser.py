@@ -8,11 +8,14 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.harness.api_server import ApiServer
 
 WIDE, NARROW = (1280, 900), (390, 844)
+
+_PATIENCE = 240_000
+"""Milliseconds that a busy machine may take to show something, or to answer a click."""
 
 _ARGUMENTS = (
     "--no-sandbox",  # as root, as in containers
@@ -30,6 +33,7 @@ def chromium() -> Iterator[Browser]:
     Raises:
         FileNotFoundError: there is none, and it cannot be installed.
     """
+    expect.set_options(timeout=_PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=_path() or _installed(), args=list(_ARGUMENTS))
         yield browser
@@ -61,7 +65,7 @@ def logged_in(
         viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if dark else "light", timezone_id="UTC"
     )
     page = context.new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(_PATIENCE)
     page.goto(f"{server.url}/auth/login")
     page.get_by_label("Username").fill(user)
     page.get_by_label("Password").fill(server.password)

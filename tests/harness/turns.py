@@ -1,4 +1,4 @@
-"""Which tests with ``turns(n)`` run in this checkout: one n-th of them, another one for each commit.
+"""Which tests run in this checkout: of those that start servers, and of laws, one n-th, another one for each commit.
 
 They are many, each proves something of its own, and each costs much: over some commits all of them run.
 """
@@ -17,6 +17,19 @@ VARIABLE = "CDC_TURN"
 """Environment variable: the number to use in place of the commit's."""
 
 
+BY_FOLDER = {
+    "tests/integration/spark": 8,
+    "tests/integration/airflow": 4,
+    "tests/integration": 3,
+    "tests/e2e": 3,
+    "tests/property": 2,
+}
+"""Of the tests of a folder that have no marker ``turns``, one in so many runs with each commit: of the first folder that fits."""
+
+BY_MODULE = "tests/integration/airflow"
+"""Folder whose modules run as a whole: each starts DAGs of its own, which costs more than its tests."""
+
+
 def out_of_turn(items: Iterable[pytest.Item], turn: int) -> Iterator[pytest.Item]:
     """Yield the tests whose turn comes with another commit.
 
@@ -26,8 +39,14 @@ def out_of_turn(items: Iterable[pytest.Item], turn: int) -> Iterator[pytest.Item
     """
     for item in items:
         marker = item.get_closest_marker("turns")
-        if marker is not None and (zlib.crc32(item.nodeid.encode()) + turn) % int(marker.args[0]):
+        turns = int(marker.args[0]) if marker is not None else _of_folder(item.nodeid)
+        name = item.nodeid.partition("::")[0] if item.nodeid.startswith(BY_MODULE) else item.nodeid
+        if (zlib.crc32(name.encode()) + turn) % turns:
             yield item
+
+
+def _of_folder(test: str) -> int:
+    return next((turns for folder, turns in BY_FOLDER.items() if test.startswith(f"{folder}/")), 1)
 
 
 def turn_of(folder: Path) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from cdc_lib.config import credentials_from_environment
 from cdc_lib.config.start import StartAt
 from cdc_lib.model.cursor import DRAIN, Cursor
@@ -14,8 +12,6 @@ from cdc_lib.pipeline import Pipeline
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import AirflowSource
 from tests.harness.airflow_versions import WAITS
-
-pytestmark = pytest.mark.turns(2)
 
 RUN_SECONDS = 900
 

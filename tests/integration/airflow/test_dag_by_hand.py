@@ -16,8 +16,6 @@ from tests.harness.airflow_database import put_database
 from tests.harness.airflow_source import CONNECTION, PASSWORD_VARIABLE, AirflowSource, log_ins
 from tests.harness.servers import MySqlServer
 
-pytestmark = pytest.mark.turns(2)
-
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "docs" / "guides" / "airflow.md"
 

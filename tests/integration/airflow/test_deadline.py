@@ -16,8 +16,6 @@ import pytest
 from tests.harness.airflow import ROOT, AirflowStandalone
 from tests.harness.airflow_source import AirflowSource
 
-pytestmark = pytest.mark.turns(2)
-
 GUIDE = ROOT / "docs" / "guides" / "airflow.md"
 
 

@@ -19,8 +19,6 @@ from tests.harness.airflow_versions import WAITS, of_3_3
 from tests.harness.schema_questions import keep_question
 from tests.harness.servers import MySqlServer
 
-pytestmark = pytest.mark.turns(2)
-
 LOG_IN = "shop_log_in"
 
 

@@ -19,8 +19,6 @@ from tests.harness.servers import MySqlServer
 from tests.harness.spark_server import RunningSparkServer
 from tests.harness.tcp_proxy import TcpProxy
 
-pytestmark = pytest.mark.turns(2)
-
 RETRY_SECONDS = 900
 """Timeout of a run on a busy machine: Airflow must detect the kill, wait, and retry."""
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import pytest
-
 from cdc_lib.config import credentials_from_environment
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.mysql.server_facts import binlog_end_of
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource
 from tests.harness.servers import MySqlServer
-
-pytestmark = pytest.mark.turns(2)
 
 Make = Callable[..., AirflowSource]
 SETTLED = {"success", "failed"}

@@ -23,8 +23,6 @@ from tests.harness.process_watch import ProcessWatch
 from tests.harness.servers import MySqlServer
 from tests.harness.servers.process import free_port
 
-pytestmark = pytest.mark.turns(3)
-
 USER = "canary"
 LOG_IN, KEYS, HASHES, WRONG = "canary_source", "canary_store", "canary_hashes", "canary_wrong"
 PAGE = ("", "/windows", "/tables", "/cuts", "/moves", "/history", "/actions")

@@ -14,8 +14,6 @@ from cdc_lib.store.windows import stored_windows
 from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import AirflowSource
 
-pytestmark = pytest.mark.turns(2)
-
 Make = Callable[..., AirflowSource]
 
 

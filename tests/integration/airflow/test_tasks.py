@@ -20,8 +20,6 @@ from tests.harness.airflow_source import CONNECTION, ORDERS_AND_COLOURS, Airflow
 from tests.harness.promql import labels_of, metrics_in
 from tests.harness.servers import MySqlServer
 
-pytestmark = pytest.mark.turns(2)
-
 TASKS = ["plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake"]
 TIMES_AND_BOUNDS = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d to (\S+ )?\d\d:\d\d:\d\d UTC, \S+:\d+ to \S+$")
 OPEN = {"running", "queued", "scheduled", "restarting", None}

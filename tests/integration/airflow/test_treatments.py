@@ -17,8 +17,6 @@ from tests.harness.airflow import AirflowStandalone
 from tests.harness.airflow_source import AirflowSource
 from tests.harness.spark_server import RunningSparkServer
 
-pytestmark = pytest.mark.turns(2)
-
 Make = Callable[..., AirflowSource]
 
 TASKS = ["plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake"]

@@ -27,16 +27,9 @@ ON_BOTH_KINDS = {
 
 
 EACH_COMMIT = {
-    "test_encodings.py",
     "test_full_disk.py",
-    "test_java_classes.py",
-    "test_keys_for_engines.py",
     "test_merge_laws.py",
-    "test_merge_prepared.py",
-    "test_merge_schema.py",
-    "test_merge_tables.py",
     "test_merge_twice.py",
-    "test_merge_xa.py",
     "test_modes_of_a_source.py",
     "test_other_keys.py",
     "test_quarantine.py",
@@ -47,9 +40,6 @@ EACH_COMMIT = {
 }
 """Modules of what every merge does: all of their tests run with each commit."""
 
-TURNS = 4
-"""Of a module that is not in :data:`EACH_COMMIT` and has no marker ``turns`` one in so many tests runs with each commit."""
-
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,8 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mine = [item for item in items if item.path.is_relative_to(HERE)]
     for item in mine:
         item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
-        if item.path.name not in EACH_COMMIT and item.get_closest_marker("turns") is None:
-            item.add_marker(pytest.mark.turns(TURNS))
+        if item.path.name in EACH_COMMIT:
+            item.add_marker(pytest.mark.turns(1))
     for item, marker in _other_cases(mine):
         item.add_marker(marker)
 

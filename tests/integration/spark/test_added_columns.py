@@ -7,8 +7,6 @@ import pytest
 from tests.harness.capture import row_metadata
 from tests.harness.ddl_source import Followed
 
-pytestmark = pytest.mark.turns(4)
-
 
 @pytest.fixture(params=["FULL", "MINIMAL"])
 def source(request, any_server, database, tmp_path, lake):

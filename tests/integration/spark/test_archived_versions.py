@@ -17,8 +17,6 @@ from cdc_lib.read import Lake
 from cdc_lib.store.windows import stored_windows
 from tests.harness.shop import Shop
 
-pytestmark = pytest.mark.turns(4)
-
 TABLES = ("parts", "kept")
 """A ``mirror`` and a ``soft_delete`` table."""
 

@@ -23,8 +23,6 @@ from spark_jobs.runtime.session import table_session
 from tests.harness.batches import BIGINT, START_TIME, TEXT, table
 from tests.harness.verify import Compared
 
-pytestmark = pytest.mark.turns(4)
-
 MODES = {"s": "soft_delete", "h": "scd2"}
 
 

@@ -18,8 +18,6 @@ from cdc_lib.model.lake_table import ORDER
 from spark_jobs.backfill import backfill
 from tests.harness.ddl_source import Followed
 
-pytestmark = pytest.mark.turns(6)
-
 
 class Rekeyed:
     """A table that had the key (k, id), got the key (id) and was read again, and changed before and after that."""

@@ -9,8 +9,6 @@ from tests.harness.capture import row_metadata
 from tests.harness.reading import opened
 from tests.harness.verify import Compared
 
-pytestmark = pytest.mark.turns(4)
-
 MODES = ("mirror", "soft_delete", "append", "scd2")
 
 

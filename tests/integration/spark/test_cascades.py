@@ -13,8 +13,6 @@ from cdc_lib.mysql.server_facts import read_facts
 from tests.harness.capture import row_metadata
 from tests.harness.ddl_source import Followed
 
-pytestmark = pytest.mark.turns(6)
-
 TABLES = ("film", "film_actor", "inventory", "rental", "payment", "note")
 SCHEMA = (
     "CREATE TABLE film (id INT PRIMARY KEY, title VARCHAR(20))",

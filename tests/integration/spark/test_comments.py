@@ -7,8 +7,6 @@ import pytest
 from cdc_lib.lake.catalog import open_table
 from tests.harness.verify import Compared
 
-pytestmark = pytest.mark.turns(4)
-
 ODD = 'it\'s ${x} \\ "5" ü'
 
 

@@ -13,8 +13,6 @@ from spark_jobs.iceberg.layout_change import partitions_in
 from spark_jobs.merging.run import merge
 from tests.harness.verify import Compared
 
-pytestmark = pytest.mark.turns(4)
-
 MODES = ("mirror", "soft_delete", "append", "scd2")
 TOTAL = "amount * 1.2"
 LABEL = "concat_ws('/', upper(note), 'x')"

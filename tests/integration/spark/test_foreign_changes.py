@@ -15,8 +15,6 @@ from cdc_lib.store.foreign import noticed_commits
 from tests.harness.capture import SOURCE
 from tests.harness.verify import Compared
 
-pytestmark = pytest.mark.turns(8)
-
 ROWS = 300
 CHUNK = {"snapshot": {"chunk_rows": 1000}}
 

@@ -6,8 +6,6 @@ import pytest
 
 from tests.harness.ddl_source import Followed
 
-pytestmark = pytest.mark.turns(3)
-
 MINIMAL = "SET SESSION binlog_row_image = 'MINIMAL'"
 LACKS_A_DEFAULT = "INSERT INTO r (id, v) VALUES (2, 2), (3, 3)"
 STATEMENTS = {

@@ -25,8 +25,6 @@ from spark_jobs.maintain import lake_tables, maintain
 from tests.harness.batches import BIGINT, TEXT, Row, table
 from tests.harness.reading import assert_reads_as_spark, opened, spark_rows
 
-pytestmark = pytest.mark.turns(6)
-
 DATETIME = SourceType("datetime", scale=6)
 DAY_0 = datetime(2026, 1, 1)  # noqa: DTZ001
 COLUMNS = {"id": BIGINT, "v": BIGINT, "t": TEXT, "created": DATETIME}

@@ -12,8 +12,6 @@ from tests.harness.documented_grants import PASSWORD, USER, documented, make_use
 from tests.harness.replication import replicated
 from tests.harness.shop import Shop, over_the_running_spark
 
-pytestmark = pytest.mark.turns(4)
-
 
 @pytest.mark.parametrize("kind", ["mysql with GTIDs", "mariadb"])
 def test_a_whole_life_needs_no_other_grant(kind, tmp_path, lake, monkeypatch):

@@ -17,8 +17,6 @@ from tests.harness.capture import SOURCE
 from tests.harness.sqlite_connections import every_connection_closed
 from tests.integration.spark.test_foreign_changes import Shop, any_server, begun  # noqa: F401 - fixtures
 
-pytestmark = pytest.mark.turns(2)
-
 
 def folder(shop):
     return Path(urlsplit(str(shop.lake.target(f"{shop.database}.t")._java().location())).path)

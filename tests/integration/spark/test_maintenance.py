@@ -17,8 +17,6 @@ from spark_jobs.iceberg.maintenance import Upkeep
 from spark_jobs.maintain import lake_tables, maintain
 from tests.harness.batches import BIGINT, INT, TEXT, Row, table
 
-pytestmark = pytest.mark.turns(4)
-
 AT_ONCE = MaintenanceConfig(keep_snapshots_for=timedelta(0))
 
 

@@ -13,8 +13,6 @@ from cdc_lib.errors import MergeError
 from spark_jobs.iceberg import scd2
 from tests.harness.batches import BIGINT, START_TIME, TEXT, Row, table
 
-pytestmark = pytest.mark.turns(4)
-
 
 @pytest.fixture
 def orders(lake):

@@ -16,8 +16,6 @@ from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.sql import full_name
 from tests.harness.verify import Compared
 
-pytestmark = pytest.mark.turns(6)
-
 NAMES = (
     "a",
     "a/t",

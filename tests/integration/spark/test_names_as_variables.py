@@ -10,8 +10,6 @@ from cdc_lib.model.lexer import quoted
 from cdc_lib.model.table_name import TableName
 from tests.harness.verify import Compared
 
-pytestmark = pytest.mark.turns(4)
-
 LOOKS = ("${HOME}", "${env:HOME}", "${env.HOME}", "${user.name}", "${system:user.name}", "${spark.app.id}", "$HOME")
 FILTERED, *COMPARED = TABLES = ("${env.HOME}", "${env:HOME}", "${HOME}", "${user.name}")
 """The first has a predicate, so that verify skips it; two have other modes."""

@@ -15,8 +15,6 @@ from tests.harness import xa
 from tests.harness.shop import Shop
 from tests.harness.stops import Others, Stop, follow_all, nothing
 
-pytestmark = pytest.mark.turns(6)
-
 ORDERS = "cdc backfill shop shop.orders"
 
 

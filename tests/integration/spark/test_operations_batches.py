@@ -13,8 +13,6 @@ from tests.harness import xa
 from tests.harness.shop import Shop
 from tests.harness.stops import Stop, follow_all, nothing
 
-pytestmark = pytest.mark.turns(6)
-
 TWICE = ("cdc run shop", "cdc run shop")
 
 

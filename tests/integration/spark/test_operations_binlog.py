@@ -36,8 +36,6 @@ from tests.harness.edited_binlogs import (
 from tests.harness.shop_binlog import BinlogShop
 from tests.harness.stops import Stop, nothing
 
-pytestmark = pytest.mark.turns(6)
-
 PAYLOAD = {40}
 """The event of a compressed transaction."""
 OF_ZSTD, OF_A_NEWER_RELEASE = b"\2\1\0", b"\2\1\7"

@@ -16,8 +16,6 @@ from tests.harness.replication import replicated, server_of
 from tests.harness.servers.skew import can_be_wrong, wrong_clock
 from tests.harness.shop import Shop, on_the_page
 
-pytestmark = pytest.mark.turns(6)
-
 HOURS = 3600
 needs_compiler = pytest.mark.skipif(not can_be_wrong(), reason="there is no C compiler")
 

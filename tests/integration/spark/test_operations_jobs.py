@@ -13,8 +13,6 @@ import pytest
 from tests.harness.pages import ROOT
 from tests.harness.shop import PAGE, Shop, over_the_running_spark
 
-pytestmark = pytest.mark.turns(6)
-
 KILLED = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
 BROKEN = "raise ImportError('half of this package is missing')\n"
 

@@ -7,8 +7,6 @@ import pytest
 from tests.harness.shop import Shop
 from tests.harness.stops import Stop, follow_all, nothing
 
-pytestmark = pytest.mark.turns(6)
-
 PLAIN = "(id INT PRIMARY KEY, v VARCHAR(20), n INT)"
 TABLES = {
     "routed": PLAIN,

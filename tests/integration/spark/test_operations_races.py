@@ -13,8 +13,6 @@ from spark_jobs.merging.table_merge import ATTEMPTS, TableMerge
 from tests.harness.shop import Shop
 from tests.harness.stops import Others, Stop, follow_all, nothing
 
-pytestmark = pytest.mark.turns(6)
-
 
 def compacted(shop):
     """Another tool writes the table's files again before each attempt of the merge is published."""

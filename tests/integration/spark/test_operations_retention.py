@@ -10,8 +10,6 @@ import pytest
 from cdc_lib.store.windows import stored_windows
 from tests.harness.shop import PAGE, ROWS, Shop, on_the_page
 
-pytestmark = pytest.mark.turns(6)
-
 KEPT = "binlog_expire_logs_seconds"
 
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 import threading
 import time
 
-import pytest
-
 from cdc_lib.mysql import watermark
 from cdc_lib.pipeline import Pipeline
 from tests.harness.replication import replicated
 from tests.harness.shop import Shop
 from tests.harness.stops import Others, Stop, follow_all, nothing
 from tests.harness.tcp_proxy import TcpProxy
-
-pytestmark = pytest.mark.turns(6)
 
 SNAPSHOT = "cdc snapshot shop shop.orders"
 TWICE = ("cdc run shop", "cdc run shop")

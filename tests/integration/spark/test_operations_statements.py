@@ -13,8 +13,6 @@ from tests.harness.edited_binlogs import GTIDS, edit_file
 from tests.harness.shop_binlog import BinlogShop
 from tests.harness.stops import Others, Stop, nothing
 
-pytestmark = pytest.mark.turns(6)
-
 DRAIN, PLAN = "cdc step drain shop", "cdc step plan shop"
 DRAINED = (DRAIN, "cdc step ack drain shop", DRAIN, "cdc step ack drain shop")
 ALL = "cdc snapshot shop '*.*'"

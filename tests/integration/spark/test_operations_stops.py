@@ -16,8 +16,6 @@ from cdc_lib.store.windows import stored_windows
 from tests.harness.shop import Shop
 from tests.harness.stops import Stop, follow_all, nothing
 
-pytestmark = pytest.mark.turns(6)
-
 
 def drain_cursor_of_before(shop):
     (shop.folder / "shop-cursors.json").write_text(shop.cdc("cdc cursor export shop"))

@@ -30,8 +30,6 @@ from cdc_lib.store.windows import stored_windows
 from tests.harness.replication import replicated
 from tests.harness.shop import PAGE, Shop, on_the_page
 
-pytestmark = pytest.mark.turns(8)
-
 
 @pytest.fixture
 def any_server(request):

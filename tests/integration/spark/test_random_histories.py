@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 
 from cdc_lib.errors import MergeError
@@ -8,8 +7,6 @@ from cdc_lib.store.objects.local import LocalStore
 from tests.harness.batches import BIGINT, table
 from tests.harness.histories import STEP, histories
 from tests.harness.lake import Lake
-
-pytestmark = pytest.mark.turns(4)
 
 
 def run(lake, history, values=lambda value: {"v": value}):

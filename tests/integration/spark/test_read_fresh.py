@@ -20,8 +20,6 @@ from cdc_lib.read.table import TableReader
 from tests.harness.batches import BIGINT, INT, TEXT, Row, table
 from tests.harness.reading import assert_reads_as_spark, opened, spark_rows
 
-pytestmark = pytest.mark.turns(4)
-
 HIDDEN = {"mirror": "false", "soft_delete": "_is_deleted", "scd2": "NOT _is_current"}
 
 

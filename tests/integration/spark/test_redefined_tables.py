@@ -14,8 +14,6 @@ from spark_jobs.merging import run
 from tests.harness.ddl_source import Followed
 from tests.harness.reading import opened
 
-pytestmark = pytest.mark.turns(1)
-
 AGAIN = {
     "less2key": ("CREATE TABLE less2key (k VARCHAR(9) PRIMARY KEY, v INT)", "INSERT INTO less2key VALUES ('a', 10), ('c', 3)"),
     "key2less": ("CREATE TABLE key2less (k INT, v INT)", "INSERT INTO key2less VALUES (1, 10), (1, 10)"),
@@ -203,7 +201,6 @@ def dies_merging(source, monkeypatch, death):
             source.merge()
 
 
-@pytest.mark.turns(3)
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_merge_that_dies_leaves_each_table_as_it_was_or_as_it_becomes(source, monkeypatch, death):
     """And the next one, a retry of the same plan, gives all of them their definition and rows once."""
@@ -303,7 +300,6 @@ def test_a_lake_table_that_keeps_history_begins_again_when_a_person_says_so(any_
     }[mode]  # fmt: skip
 
 
-@pytest.mark.turns(3)
 @pytest.mark.parametrize("death", [None, "before the commit", "after the commit"])
 @pytest.mark.parametrize("mode", HISTORY)
 def test_a_lake_table_of_the_same_definition_begins_again_as_well(

@@ -13,8 +13,6 @@ from tests.harness.batches import BIGINT, INT, Row, table
 from tests.harness.capture import row_metadata
 from tests.harness.ddl_source import Followed
 
-pytestmark = pytest.mark.turns(4)
-
 
 @pytest.fixture(params=["FULL", "MINIMAL"])
 def metadata(request):

@@ -10,8 +10,6 @@ from cdc_lib.config.start import StartAt
 from cdc_lib.model.cursor import DRAIN
 from tests.harness.verify import Compared
 
-pytestmark = pytest.mark.turns(4)
-
 MODES = {"m": "mirror", "s": "soft_delete", "h": "scd2", "l": "append"}
 
 

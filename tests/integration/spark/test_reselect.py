@@ -22,8 +22,6 @@ from tests.harness.capture import Capture
 from tests.harness.lake import Lake
 from tests.harness.row_images import COLUMNS, IMAGES, KEYS, assert_equal, in_session, one_round, statement
 
-pytestmark = pytest.mark.turns(4)
-
 MINIMAL = "SET SESSION binlog_row_image = 'MINIMAL'"
 
 

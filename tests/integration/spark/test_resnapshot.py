@@ -17,8 +17,6 @@ from spark_jobs.merging.run import merge, needs_spark, run
 from spark_jobs.sql import full_name
 from tests.harness.capture import SOURCE, Capture, first_chunk
 
-pytestmark = pytest.mark.turns(4)
-
 TABLES = ("one", "two", "list")
 
 

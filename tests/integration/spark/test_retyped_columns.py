@@ -9,8 +9,6 @@ import pytest
 from tests.harness.capture import row_metadata
 from tests.harness.ddl_source import Followed
 
-pytestmark = pytest.mark.turns(1)
-
 CASES = {
     "sorted": ("VARCHAR(9)", "'b,a'", "SET('a','b')"),
     "labelled": ("VARCHAR(9)", "'A'", "ENUM('a','b')"),

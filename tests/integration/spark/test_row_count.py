@@ -17,8 +17,6 @@ from spark_jobs.merging import table_merge
 from tests.harness.batches import BIGINT, INT, Row, table
 from tests.harness.lake import Lake
 
-pytestmark = pytest.mark.turns(6)
-
 MODES = ("mirror", "soft_delete", "scd2")
 COLUMNS = {"id": BIGINT, "v": INT}
 BASE = [Row("c", 10 + i, {"id": i, "v": 1}) for i in range(1, 7)]

@@ -18,8 +18,6 @@ from tests.harness.capture import Capture, first_chunk
 from tests.harness.lake import Lake
 from tests.harness.row_images import COLUMNS, IMAGES, KEYS, MAKERS, assert_equal, in_session, one_round, statement
 
-pytestmark = pytest.mark.turns(4)
-
 
 @pytest.fixture
 def capture(any_server, database, tmp_path):

@@ -188,7 +188,6 @@ def in_parts(monkeypatch):
     return counts
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete", "scd2"])
 @pytest.mark.parametrize("layout", [{}, {"format_version": 2}, {"write_mode": "copy_on_write"}])
 def test_many_changes_are_merged_in_parts(ways, in_parts):
@@ -269,7 +268,6 @@ def test_predicates_and_expressions_are_evaluated_as_in_spark(lake, ways):
     assert len(lake.rows(arrow, "label")) > 10
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_partitions_are_those_of_spark(lake, tmp_path, monkeypatch, transform, version):
@@ -403,7 +401,6 @@ def test_rows_that_statements_remove_are_those_of_spark(lake, ways):
     assert count == {"mirror": 2, "soft_delete": 41, "append": 49, "scd2": 2}[now.mode]
 
 
-@pytest.mark.turns(4)
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete", "append", "scd2"])
 @pytest.mark.parametrize("layout", [{}, {"format_version": 2}, {"write_mode": "copy_on_write"}])
 @pytest.mark.parametrize("sections", [{}, {"computed": [{"tables": "*.*", "columns": {"more": "n + 1", "of": "id"}}]}])

@@ -5,13 +5,9 @@ MariaDB does not write the changes of foreign key actions to its binlog, MySQL d
 
 from __future__ import annotations
 
-import pytest
-
 from demo.shop.compare import compare_database, open_lake
 from tests.harness.ddl_source import Followed
 from tests.harness.sakila import CHANGES, DELETES, NEW_KEYS, ROWS, SCHEMA, TABLES
-
-pytestmark = pytest.mark.turns(4)
 
 
 def differences(source):

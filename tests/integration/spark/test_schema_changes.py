@@ -17,8 +17,6 @@ from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.merging.run import merge
 from tests.harness.verify import Compared
 
-pytestmark = pytest.mark.turns(4)
-
 MODES = ("mirror", "soft_delete", "append", "scd2")
 
 

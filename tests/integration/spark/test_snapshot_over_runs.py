@@ -11,8 +11,6 @@ from tests.harness.capture import SOURCE
 from tests.harness.rounds import merge_round
 from tests.harness.verify import Compared
 
-pytestmark = pytest.mark.turns(4)
-
 MODES = {"m": "mirror", "s": "soft_delete", "h": "scd2", "l": "append"}
 OVER = datetime(2000, 1, 1, tzinfo=UTC)
 """A time at which reading ends: each run reads one chunk of each table, or of each range."""

@@ -17,8 +17,6 @@ from tests.harness.batches import BIGINT, INT, Row, table
 from tests.harness.lake import files_per_get
 from tests.harness.past import PastClock, local_path, metadata_file
 
-pytestmark = pytest.mark.turns(4)
-
 NEWEST = 2
 """Snapshots and cuts that are always kept, instead of 60 and 100."""
 

@@ -8,8 +8,6 @@ from pyspark.errors import AnalysisException
 
 from cdc_lib.lake.catalog import open_catalog
 
-pytestmark = pytest.mark.turns(1)
-
 
 def test_spark_merges_variants_and_pyiceberg_cannot_load_their_table(lake):
     """When PyIceberg can, the page of limits and this choice are to be thought over."""

@@ -41,8 +41,6 @@ from tests.chaos.labelled_merge import CHORES, COMMITS, TIDYING
 from tests.harness.batches import BIGINT, IDENTITY, INT, START_TIME, Row, at, table
 from tests.harness.lake import Lake
 
-pytestmark = pytest.mark.turns(6)
-
 LOAD = {"the first look at the table": (lake_table.IcebergTable, "load")}
 CREATION, COLUMNS = "the creation of a table", "the change of a table's columns"
 CONTROL_EVENT = ("the renaming of columns", "the dropping of columns", "the change of a table's key")

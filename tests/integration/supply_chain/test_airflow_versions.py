@@ -11,8 +11,6 @@ import pytest
 from tests.harness.airflow_venv import REFUSED, ROOT, airflow_venv
 from tests.harness.package import metadata
 
-pytestmark = pytest.mark.turns(4)
-
 LOOK = """
 import importlib, json, pkgutil, sys
 from airflow import plugins_manager

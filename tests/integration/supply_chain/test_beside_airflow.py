@@ -13,8 +13,6 @@ from tests.harness.pages import ROOT
 IMAGES = ROOT / "tests" / "supply_chain" / "airflow_images"
 PINS = sorted(one for one in IMAGES.glob("*.txt") if one.name[0].isdigit())
 
-pytestmark = pytest.mark.turns(4)
-
 
 def resolve(pins, *wanted):
     """Ask the resolver for requirements under the pins of an image."""

@@ -19,8 +19,6 @@ from tests.harness.pages import ROOT, shell_lines
 from tests.harness.terminal import typed
 from tests.supply_chain.release import build
 
-pytestmark = pytest.mark.turns(4)
-
 ADDRESS = "https://example.org/owner/lakecdc"
 PAGES = {name: (ROOT / name).read_text() for name in ("README.md", "docs/install.md")}
 LINES = list(dict.fromkeys(line for page in PAGES.values() for line in shell_lines(page)))
