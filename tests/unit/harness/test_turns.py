@@ -35,7 +35,7 @@ def test_each_test_runs_at_one_of_n_commits(turns: int, every: list[Any]) -> Non
 
 def test_other_tests_always_run() -> None:
     """Those of other folders, and those that are marked so."""
-    assert list(out_of_turn(items(5, None, "tests/unit/test_errors.py"), 1)) == []
+    assert list(out_of_turn(items(5, None, "tests/unit/test_error_codes.py"), 1)) == []
     assert list(out_of_turn(items(5, 1, "tests/e2e/test_tls.py"), 1)) == []
 
 
