@@ -23,7 +23,7 @@ ROOMS = ("cdc_lib", "spark_jobs", "plugins", "dags")
 CLASSES = {name for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, errors.CdcError)}
 SPANS = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", TEXT, flags=re.MULTILINE | re.DOTALL))
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
-MESSAGES = sorted({row[0] for row in re.findall(r"^\| `([^`]+)`( ●)? \|", TEXT, flags=re.MULTILINE)})
+MESSAGES = sorted(set(re.findall(r"^\| `([^`]+)` \|", TEXT, flags=re.MULTILINE)))
 COMMANDS = sorted(
     {
         re.split("[#|>]", line)[0].strip()

@@ -111,7 +111,7 @@ def test_messages_that_no_test_causes_are_on_the_page_and_few():
 
 def test_a_row_without_a_test_is_found():
     """Were the page or the tests written in another way, nothing would be looked at."""
-    assert dict(rows("| `a new message about …` ● | `MergeError` | Do it. |")) == {
+    assert dict(rows("| `a new message about …` | `MergeError` | Do it. |")) == {
         "a new message about …": ["MergeError"]
     }
     assert holds("a new message about …: it is wrong", "a new message about … it is wrong")
