@@ -23,7 +23,8 @@ ROOMS = ("cdc_lib", "spark_jobs", "plugins", "dags")
 CLASSES = {name for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, errors.CdcError)}
 SPANS = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", TEXT, flags=re.MULTILINE | re.DOTALL))
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
-MESSAGES = sorted(set(re.findall(r"^\| `([^`]+)` \|", TEXT, flags=re.MULTILINE)))
+FIRST_CELLS = [line.split(" | ")[0] for line in TEXT.splitlines() if line.startswith("| `")]
+MESSAGES = sorted({message for cell in FIRST_CELLS for message in re.findall(r"`([^`]+)`", cell)})
 COMMANDS = sorted(
     {
         re.split("[#|>]", line)[0].strip()
