@@ -10,7 +10,6 @@ NOT_MEASURED = "not measured"
 SHOWN = (
     ("Bulk inserts, drained: rows per CPU second", "drain", "W1 this drain: rows per CPU second"),
     ("Single-row transactions, drained: rows per CPU second", "drain", "W2 this drain: rows per CPU second"),
-    ("Updates of 60 columns, drained: rows per CPU second", "drain", "W3 this drain: rows per CPU second"),
     ("200 tables in one window, drained: rows per CPU second", "drain", "W4 this drain: rows per CPU second"),
     ("One transaction of 2 GiB, drained: memory", "memory", "one transaction of 2048 MiB: peak memory"),
     ("Snapshot by one process", "snapshot", "1,000,000 rows, one process: rows a second"),
@@ -19,11 +18,9 @@ SHOWN = (
     ("Merge into 20 tables, on a Spark server", "lake-server", "20 tables with 50 changes each, on a Spark server: wall"),
     ("Commit to cut, a run each minute: 95 % within", "freshness", "20 tables, 500 transactions a second, a run each minute: 95 % within"),
     ("`get` by key of 5,000,000 rows, median", "read", "5,000,000 rows after 50 merges of 10,000 changes: a get, p50"),
-    ("1,000 random keys at once", "read", "5,000,000 rows after 50 merges of 10,000 changes: 1,000 random keys at once"),
     ("`cdc get` with the start of Python", "read", "5,000,000 rows after maintenance: cdc get, a new process, p50"),
     ("`cdc verify` of 4,000,000 rows", "verify", "4,000,000 rows: cdc verify, its comparison"),
     ("Reselect by an integer key", "reselect", "one integer: keys a second of one core"),
-    ("Empty run in Airflow", "airflow", "nothing to do, with the scheduler's imports: wall"),
     ("Run in Airflow with changes in 5 tables", "airflow", "changes in 5 tables, with the scheduler's imports: wall"),
     ("DAG files of 200 sources, parsed", "parsing", "200 sources: all DAG files"),
 )  # fmt: skip
