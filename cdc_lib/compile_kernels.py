@@ -37,7 +37,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.schema import SourceType, TableSchema
 from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.model.window import Window
-from cdc_lib.verify.changed.hash_kernel import crc32_of_each, hash_of_each
+from cdc_lib.verify.hash_kernel import crc32_of_each, hash_of_each
 
 TYPES = (
     SourceType("int", width=4),

@@ -23,6 +23,9 @@ How = Literal["ranges", "hashes", "copies"]
 CURRENT_ROWS: dict[Mode, str] = {"soft_delete": f"{quoted(IS_DELETED)} IS NOT TRUE", "scd2": quoted(IS_CURRENT)}
 """By mode, the condition of rows that exist at the source: all rows of a mirror; an append table is folded."""
 
+Key = tuple[str, ...]
+"""Canonical texts of the key columns of a row."""
+
 BUCKETS = {"ranges": 64, "hashes": 4096, "copies": 4096}
 """Number of hash buckets into which an unequal range is split."""
 

@@ -20,7 +20,7 @@ from cdc_lib.reselect.rows import REPLACED
 from cdc_lib.store import layout
 from cdc_lib.store.batch_rows import committed, read_columns
 from cdc_lib.verify.canonical_text import Cell, has_null
-from cdc_lib.verify.changed.cell_arrays import text_array
+from cdc_lib.verify.cell_arrays import text_array
 from cdc_lib.verify.changed.sample import chosen_files, chosen_keys
 from cdc_lib.verify.comparability import Subject
 

@@ -33,11 +33,11 @@ from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store.after_merge import keep_after_merge, last_after_merge
 from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.cuts import cut_of
-from cdc_lib.verify.changed.cell_text import row_text
+from cdc_lib.verify.cell_arrays import names_of
 from cdc_lib.verify.changed.keys import changed_keys
-from cdc_lib.verify.changed.lake_rows import LakeRows, rows_of
 from cdc_lib.verify.changed.looks import AskedRow, Judged, Looks
 from cdc_lib.verify.comparability import Subject
+from cdc_lib.verify.lake_tables import LakeTables
 from cdc_lib.verify.source_checksums import SourceSums
 from cdc_lib.verify.subjects import indistinct_rows, subject_at
 
@@ -109,9 +109,9 @@ class _MergedTables:
         with translate_errors(config.source):
             catalog = open_catalog(config, keys)
         with catalog, reading(config.server, self.credentials, PATIENCE_SECONDS) as connection:
-            lake_rows = LakeRows(catalog, config.source)
+            lake_tables = LakeTables(catalog, config.source)
             facts = facts_of_cursor(connection, config.server, self.merge.drain)
-            one = _Tables(self.config, self.credentials, self.store, self.merge, lake_rows, connection, facts)
+            one = _Tables(self.config, self.credentials, self.store, self.merge, lake_tables, connection, facts)
             return [
                 one.compared(lake, routed, chosen[routed.table, str(lake.name)])
                 for lake in lake_merges(self.config, [cut.table for cut in self.merge.cut.tables])
@@ -135,7 +135,7 @@ class _Tables:
     credentials: Credentials
     store: ObjectStore
     merge: _Merge
-    lake_rows: LakeRows
+    lake_tables: LakeTables
     connection: Session
     facts: ServerFacts
 
@@ -157,13 +157,13 @@ class _Tables:
         try:
             why, opened = self._skipped(lake, routed, cut), None
             if not why:
-                opened = self.lake_rows.open(lake.name, cut.table, cut.lake_snapshot, routed=routed.target.routed)
+                opened = self.lake_tables.open(lake.name, cut.table, cut.lake_snapshot, routed=routed.target.routed)
                 subject = self._subject(lake, routed, opened.state)
                 if isinstance(subject, Subject):
                     source = SourceSums(self.connection, subject, chunk_rows=1)
                     looks = Looks(source, self.facts, self.merge.drain.epoch, whole, opened.state.marker)
                     asked, sampled, changes = self._asked(subject, earlier)
-                    lake_states = rows_of(opened, subject, {name: one.key for name, one in asked.items()})
+                    lake_states = opened.rows(subject, [one.key for one in asked.values()])
                     result = replace(empty, changes=changes, compared=len(asked), sampled=sampled)
                     return _with_judged(result, looks.judged(asked, lake_states, self._most_open), asked)
                 why = subject
@@ -202,9 +202,10 @@ class _Tables:
         kept = earlier.open_rows if earlier is not None else ()
         seed = f"{merge_id} {subject.schema.name}"
         found = changed_keys(self.store, subject, self.merge.batches, max(1, most - len(kept)), seed)
-        asked = {row_text(subject.keys, one.key): AskedRow(one.key, one.batch, one.merge_id, one) for one in kept}
-        for one in found.chosen:
-            name = row_text(subject.keys, one.texts)
+        names = names_of(subject.keys, [one.key for one in kept])
+        asked = {name: AskedRow(one.key, one.batch, one.merge_id, one) for name, one in zip(names, kept, strict=True)}
+        names = names_of(subject.keys, [one.texts for one in found.chosen])
+        for name, one in zip(names, found.chosen, strict=True):
             before = asked.get(name)
             asked[name] = AskedRow(one.texts, one.batch, merge_id, before.kept if before is not None else None)
         return asked, found.sampled or bool(found.unusable), found.changes

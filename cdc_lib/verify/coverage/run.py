@@ -31,11 +31,11 @@ from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store.coverage import coverage_of
 from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.cuts import last_cut
-from cdc_lib.verify.changed.lake_rows import LakeRows, OpenedTable
 from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.coverage.hours import Hours
 from cdc_lib.verify.coverage.schedule import Cadence, accrued, next_unit
 from cdc_lib.verify.coverage.table import UNIT_CHUNKS, CoveredTable, TableCoverage, why_not_by_ranges
+from cdc_lib.verify.lake_tables import LakeTables, OpenedTable
 from cdc_lib.verify.subjects import skipped_now, subject_at
 
 PATIENCE_SECONDS = 600.0
@@ -94,7 +94,7 @@ class CoverageRun:
             catalog = open_catalog(config, self.keys)
         with catalog, reading(config.server, self.credentials, PATIENCE_SECONDS) as connection:
             facts = facts_of_cursor(connection, config.server, drain)
-            one = _Session(self, connection, facts, LakeRows(catalog, config.source), cut, drain, lake)
+            one = _Session(self, connection, facts, LakeTables(catalog, config.source), cut, drain, lake)
             return [one.covered(*table, began=began, cadence=cadence) for table in due]
 
     def _due(
@@ -145,7 +145,7 @@ class _Session:
     run: CoverageRun
     connection: Session
     facts: ServerFacts
-    lake_rows: LakeRows
+    lake_tables: LakeTables
     cut: Cut
     drain: Cursor
     lake: Cursor
@@ -195,7 +195,7 @@ class _Session:
         if cut.as_of is not None:
             return "it is quarantined, or released and not in the lake again yet; see cdc status", None
         # Not the cut's snapshot: a repair after it makes none.
-        opened = self.lake_rows.open(lake.name, cut.table, None, routed=routed.target.routed)
+        opened = self.lake_tables.open(lake.name, cut.table, None, routed=routed.target.routed)
         reader = InformationSchema(self.connection)
         subject = subject_at(config, self.run.credentials, reader, lake, routed, lambda: opened.state)
         if isinstance(subject, Subject):

@@ -18,13 +18,13 @@ from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.coverage import keep_coverage
-from cdc_lib.verify.changed.cell_text import row_text
-from cdc_lib.verify.changed.lake_rows import OpenedTable, rows_of
+from cdc_lib.verify.cell_arrays import names_of
 from cdc_lib.verify.changed.looks import AskedRow, Looks
 from cdc_lib.verify.checksums import Sum, suspects
 from cdc_lib.verify.comparability import Subject
-from cdc_lib.verify.coverage.lake_range import rows_between
 from cdc_lib.verify.coverage.schedule import Cadence, Unit, accrued, begun, compared, cut_off, next_unit
+from cdc_lib.verify.lake_reader import LakeReader
+from cdc_lib.verify.lake_tables import OpenedTable
 from cdc_lib.verify.source_checksums import SourceSums
 
 UNIT_CHUNKS = 5
@@ -123,8 +123,8 @@ class CoveredTable:
         )
         unit_rows = UNIT_CHUNKS * settings.chunk_rows
         coverage = accrued(self._ready(subject, coverage, unit_rows), self.began, self.cadence)
-        copies = (one for one in coverage.wrong if one.row.kind == "copies")
-        source.twice.update(row_text(subject.keys, one.key) for one in copies)
+        copies = [one.key for one in coverage.wrong if one.row.kind == "copies"]
+        source.twice.update(names_of(subject.keys, copies))
         looks = Looks(source, self.facts, self.epoch, self.cut, opened.state.marker)
         coverage = self._looked_at(coverage, looks, opened, {})
         done = TableCoverage(coverage.table, coverage.lake_table, coverage)
@@ -188,13 +188,12 @@ class CoveredTable:
             ends.append(unit.end)
         bounds = list(pairwise((unit.after, *ends)))
         of_source = _total(source.sum_between(after, end) for after, end in bounds)
-        lake = rows_between(
-            opened, source.subject, unit.after_text, reached[1] if reached is not None else unit.end_text
-        )
-        if of_source == lake.sum:
+        reader = LakeReader(opened.snapshot, source.subject)
+        lake = list(reader.between(unit.after_text, reached[1] if reached is not None else unit.end_text))
+        if of_source == _total(batch.sum for batch in lake):
             return reached, of_source, {}
         listed = [row for after, end in bounds for row in source.listed_between(after, end)]
-        return reached, of_source, suspects(listed, lake.listed())
+        return reached, of_source, suspects(listed, (row for batch in lake for row in batch.listed()))
 
     def _all_looked_at(
         self, coverage: Coverage, looks: Looks, opened: OpenedTable, keys: dict[str, Key]
@@ -217,14 +216,15 @@ class CoveredTable:
     def _looked_at(self, coverage: Coverage, looks: Looks, opened: OpenedTable, keys: dict[str, Key]) -> Coverage:
         """Look at rows, and at those that an earlier look left open or found wrong, and return what is known then."""
         subject, merge_id = looks.source.subject, self.cut.merge_id
-        known = {row_text(subject.keys, one.key): one for one in coverage.wrong}
-        kept = {row_text(subject.keys, one.key): one for one in coverage.open_rows}
+        known = dict(zip(names_of(subject.keys, [one.key for one in coverage.wrong]), coverage.wrong, strict=True))
+        names = names_of(subject.keys, [one.key for one in coverage.open_rows])
+        kept = dict(zip(names, coverage.open_rows, strict=True))
         asked = {name: AskedRow(one.key, "", merge_id) for name, one in known.items()}
         asked |= {name: AskedRow(key, "", merge_id) for name, key in keys.items()}
         asked |= {name: AskedRow(one.key, one.batch, one.merge_id, one) for name, one in kept.items()}
         if not asked:
             return coverage
-        lake = rows_of(opened, subject, {name: one.key for name, one in asked.items()})
+        lake = opened.rows(subject, [one.key for one in asked.values()])
         judged = looks.judged(asked, lake, MAX_OPEN_ROWS + 1)
         stays = [one for name, one in known.items() if name in judged.undecided or name in judged.wrong]
         found = [FoundWrong(asked[name].key, row) for name, row in judged.wrong.items() if name not in known]

@@ -13,9 +13,9 @@ from cdc_lib.lake.catalog import open_catalog, translate_errors
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report
 from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.verify.changed.lake_rows import LakeRows
+from cdc_lib.verify.lake_sums import ArrowLakeSums
+from cdc_lib.verify.lake_tables import LakeTables
 from cdc_lib.verify.run import Say, Verifier
-from cdc_lib.verify.whole.lake_sums import ArrowLakeSums
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Compared:
         return replace(self.report, tables=(*tables, *others.tables), ended_at=others.ended_at)
 
 
-def open_lake(config: SourceConfig) -> LakeRows:
+def open_lake(config: SourceConfig) -> LakeTables:
     """Open the catalog of a source; close it.
 
     Raises:
@@ -46,7 +46,7 @@ def open_lake(config: SourceConfig) -> LakeRows:
         StoreError: the catalog cannot be opened.
     """
     with translate_errors(config.source):
-        return LakeRows(open_catalog(config), config.source)
+        return LakeTables(open_catalog(config), config.source)
 
 
 def compare(
@@ -54,7 +54,7 @@ def compare(
     credentials: Credentials,
     store: ObjectStore,
     cursors: CursorStore,
-    lake: LakeRows,
+    lake: LakeTables,
     patterns: Sequence[str],
     settings: VerifyConfig,
     say: Say,

@@ -21,7 +21,7 @@ from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.verify.canonical_text import cell_of
 from cdc_lib.verify.comparability import subject_of
-from cdc_lib.verify.whole.lake_batches import ranges_of
+from cdc_lib.verify.lake_reader import ranges_of
 from demo.shop import seed
 from spark_jobs.merging.checksums import ranged
 from tests.harness.lax_session import lax

@@ -52,8 +52,8 @@ CHOICES = [
     # Whose text SELECT and the lake share:
     ("cdc_lib/verify/canonical_text.py", ["cell_of"], KINDS, {"time", "json"}),
     # Texts already; an ENUM and a SET too. Dates come before:
-    ("cdc_lib/verify/changed/cell_text.py", ["text_of"], KINDS - DATES, {"string", "enum", "set", "time", "json"}),
-    ("cdc_lib/verify/changed/cell_arrays.py", ["_others"], KINDS - DATES, {"string", "enum", "set", "time", "json"}),
+    ("cdc_lib/verify/cell_arrays.py", ["text_of"], KINDS - DATES, {"string", "enum", "set", "time", "json"}),
+    ("cdc_lib/verify/cell_arrays.py", ["_others"], KINDS - DATES, {"string", "enum", "set", "time", "json"}),
     # Whose text is their constant:
     (
         "cdc_lib/verify/canonical_text.py",

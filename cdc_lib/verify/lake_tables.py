@@ -1,12 +1,11 @@
-"""Rows of lake tables by their keys, as of the snapshots of a cut: the lake's half of a look, without Spark."""
+"""The lake tables of a source, each at one snapshot, as the reading client opens them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import cast
 
-import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.types import (
@@ -24,26 +23,18 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from cdc_lib.apply.key_rows import RowKey
-from cdc_lib.errors import ConfigError, StoreError
+from cdc_lib.errors import StoreError
 from cdc_lib.lake.catalog import translate_errors
 from cdc_lib.model.lake_table import COMPUTED_PROPERTY, LakeColumn, LakeName, LakeTable, computed_from
-from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET
-from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.read.cache import Cache
 from cdc_lib.read.fresh.markers import marker_of
-from cdc_lib.read.keys import order_value
-from cdc_lib.read.lookup import Many
 from cdc_lib.read.pin import pin
 from cdc_lib.read.snapshot import PinnedSnapshot
-from cdc_lib.verify.canonical_text import settled
-from cdc_lib.verify.changed.cell_arrays import text_array
-from cdc_lib.verify.changed.cell_text import row_text
 from cdc_lib.verify.classify import RowState
-from cdc_lib.verify.comparability import Subject
-from cdc_lib.verify.key_values import key_columns
+from cdc_lib.verify.comparability import Key, Subject
+from cdc_lib.verify.lake_reader import LakeReader, states_of
 
 CACHE_BYTES = 64 << 20
 """Memory for what is read of files."""
@@ -75,10 +66,24 @@ class OpenedTable:
     state: LakeTable
     snapshot: PinnedSnapshot
 
+    def rows(self, subject: Subject, keys: Collection[Key]) -> dict[str, RowState]:
+        """Return the rows of some keys that exist in the lake, by name.
+
+        Args:
+            subject: what is compared.
+            keys: canonical texts of each key.
+
+        Raises:
+            StoreError: a file cannot be read.
+            ConfigError: the lake table cannot have one of the keys.
+        """
+        reader = LakeReader(self.snapshot, subject, order_keys=True)
+        return states_of(reader.of_keys(list(keys))) if keys else {}
+
 
 @dataclass(frozen=True, slots=True)
-class LakeRows:
-    """Reads the lake of a source.
+class LakeTables:
+    """Opens the lake tables of a source.
 
     Args:
         catalog: an open catalog.
@@ -131,57 +136,3 @@ def lake_type_of(of: IcebergType) -> str:
     if isinstance(of, DecimalType):
         return f"decimal({of.precision},{of.scale})"
     return _TYPES.get(type(of), str(of))
-
-
-def rows_of(opened: OpenedTable, subject: Subject, keys: Mapping[str, tuple[str, ...]]) -> dict[str, RowState]:
-    """Return the rows that exist in the lake, by name.
-
-    Args:
-        opened: the lake table.
-        subject: what is compared.
-        keys: texts of each row's key, by its name.
-
-    Raises:
-        StoreError: a file cannot be read.
-    """
-    if not keys:
-        return {}
-    asked = _row_keys(opened.snapshot, subject, keys)
-    names = {name.lower(): name for name in opened.snapshot.columns.names}
-    wanted = [names[cell.column.name.lower()] for cell in subject.cells]
-    with translate_errors(subject.schema.name):
-        many = Many(opened.snapshot, asked, everything=False)
-        rows, _ = many.read(opened.snapshot.columns.choose([*wanted, EPOCH, BINLOG, OFFSET]))
-    texts = [text_array(cell, rows.column(name)).to_pylist() for cell, name in zip(subject.cells, wanted, strict=True)]
-    written = [
-        Point(*place) for place in zip(*(rows.column(n).to_pylist() for n in (EPOCH, BINLOG, OFFSET)), strict=True)
-    ]
-    parts = [next(i for i, cell in enumerate(subject.cells) if cell is key) for key in subject.keys]
-    states: dict[str, RowState] = {}
-    for number, at in enumerate(written):
-        if subject.kept_before is not None and at < subject.kept_before:
-            continue
-        cells = [column[number] for column in texts]
-        name = row_text(subject.keys, [cells[i] or "" for i in parts])
-        shown = tuple(settled(cell, text, subject.values) for cell, text in zip(subject.cells, cells, strict=True))
-        before = states.get(name)
-        copies = 1 + (before.copies if before is not None else 0)
-        states[name] = RowState(shown, copies, max(at, before.written) if before and before.written else at, shown)
-    return states
-
-
-def _row_keys(snapshot: PinnedSnapshot, subject: Subject, keys: Mapping[str, tuple[str, ...]]) -> list[RowKey]:
-    """Return the keys of the lake table: the columns that a route adds come first."""
-    added = [pa.repeat(value, len(keys)) for value in subject.constants.values()]
-    try:
-        own = key_columns(subject.keys, list(keys.values()))
-        columns = zip([*added, *own.columns], snapshot.key.columns, strict=True)
-        arrays = [array.cast(to.type) for array, to in columns]
-    except (pa.ArrowInvalid, ValueError) as error:
-        raise ConfigError(
-            f"the key of a row has a value that the lake table cannot hold: {error}",
-            hint="cdc verify compares the table as a whole.",
-            table=subject.schema.name,
-        ) from error
-    rows = [tuple(array[number] for array in arrays) for number in range(len(keys))]
-    return [RowKey(tuple(order_value(one.type, one.as_py()) for one in row), row) for row in rows]

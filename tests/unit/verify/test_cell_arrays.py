@@ -11,8 +11,7 @@ import pytest
 from cdc_lib.model.schema import Column, SourceType
 from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.verify.canonical_text import cell_of
-from cdc_lib.verify.changed.cell_arrays import text_array
-from cdc_lib.verify.changed.cell_text import row_text
+from cdc_lib.verify.cell_arrays import names_of, text_array
 
 DOUBLE, FLOAT = SourceType("double"), SourceType("float")
 PRICE = SourceType("decimal", precision=38, scale=30)
@@ -53,6 +52,6 @@ def test_a_lake_value_has_the_text_of_the_sources_value(source_type, values, tex
 def test_the_name_of_a_row_has_the_lengths_of_its_texts():
     """In bytes or characters, as the source's SQL says."""
     keys = (cell(TEXT, "a"), cell(SourceType("int", width=4), "b"), cell(LATIN, "c"))
-    assert row_text(keys, ("ü#1", "2", "ü")) == "ü#1#2#ü#4#1"
+    assert names_of(keys, [("ü#1", "2", "ü"), ("", "3", "a")]) == ["ü#1#2#ü#4#1", "#3#a#0#1"]
     assert "LENGTH(`a`)" in keys[0].source_length
     assert "CHAR_LENGTH(`c`)" in keys[2].source_length

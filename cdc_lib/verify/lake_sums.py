@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,22 +16,19 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.lake.catalog import translate_errors
 from cdc_lib.model.lake_table import LakeName, LakeTable
 from cdc_lib.model.table_name import TableName
-from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup
-from cdc_lib.verify.canonical_text import settled
+from cdc_lib.read.snapshot import RowGroup
 from cdc_lib.verify.changed.keys import can_be_looked_up
-from cdc_lib.verify.changed.lake_rows import LakeRows, OpenedTable, rows_of
 from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum
 from cdc_lib.verify.classify import RowState
-from cdc_lib.verify.comparability import BUCKETS, Subject
-from cdc_lib.verify.whole.lake_batches import LakeBatch, LakeBatches, Numbers
+from cdc_lib.verify.comparability import BUCKETS, Key, Subject
+from cdc_lib.verify.lake_reader import LakeBatch, LakeReader, Mask, Numbers, states_of
+from cdc_lib.verify.lake_tables import LakeTables, OpenedTable
 
 THREADS = 2 if (cpu_count() or 1) >= 4 else 1
 """Row groups that are read at once, of each some rows; on few processors a second thread would take time from the source's server."""
 
 _DENSE = 4
 """Most parts per row for which sums are kept by number."""
-
-Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +39,17 @@ class ArrowLakeSums:
     be read with Spark.
 
     Args:
-        lake_rows: the lake.
+        tables: the lake.
         threads: row groups that are read at once.
     """
 
-    lake_rows: LakeRows
+    tables: LakeTables
     threads: int = THREADS
     _opened: dict[tuple[LakeName, int | None], OpenedTable] = field(default_factory=dict)
 
     def load(self, lake: LakeName, table: TableName, *, routed: bool) -> LakeTable | None:
         """Return the current state of a lake table, with the marker of ``database.table``; None if it is missing."""
-        opened = self.lake_rows.find(lake, table, routed=routed)
+        opened = self.tables.find(lake, table, routed=routed)
         if opened is None:
             return None
         for name, snapshot_id in list(self._opened):
@@ -68,10 +65,10 @@ class ArrowLakeSums:
         buckets = BUCKETS[subject.how]
         rows, hashes = (np.zeros((len(cuts) + 1) * buckets, np.int64) for _ in range(2))
         with translate_errors(subject.schema.name):
-            batches = LakeBatches(self._snapshot(subject, snapshot), subject, cuts)
-            read = partial(_sums, batches, batches.last_reset())
+            reader = self._reader(subject, snapshot, cuts)
+            read = partial(_sums, reader, reader.last_reset())
             with ThreadPoolExecutor(self.threads) as pool:
-                for sums in pool.map(read, batches.groups()):
+                for sums in pool.map(read, reader.groups()):
                     for one in sums:
                         rows[one.parts] += one.rows
                         hashes[one.parts] += one.hashes
@@ -88,32 +85,17 @@ class ArrowLakeSums:
         if snapshot is None or not parts:
             return []
         chosen = np.array([part.range * BUCKETS[subject.how] + part.bucket for part in parts], np.int64)
-        least, greatest = _ends(cuts, {part.range for part in parts})
-        listed: list[ListedRow] = []
-        copies: dict[int, int] = {}
-        for batch in self._batches(subject, snapshot, cuts, least, greatest):
-            found = batch.filtered(np.isin(batch.parts, chosen))
-            hashes = found.hashes.tolist()
-            if subject.how == "copies":
-                for hashed, weight in zip(hashes, found.weights.tolist(), strict=True):
-                    copies[hashed] = copies.get(hashed, 0) + weight
-                continue
-            keys = zip(*(texts.to_pylist() for texts in found.key_texts), strict=True)
-            listed += [
-                ListedRow(name, hashed, 1, tuple(part or "" for part in key))
-                for name, hashed, key in zip(found.names.to_pylist(), hashes, keys, strict=True)
-            ]
-        return listed + [ListedRow(str(one), one, count) for one, count in copies.items() if count]
+        batches = self._reader(subject, snapshot, cuts).all(*_ends(cuts, {part.range for part in parts}))
+        return [row for batch in batches for row in batch.filtered(np.isin(batch.parts, chosen)).listed()]
 
     def rows(self, subject: Subject, snapshot: int | None, keys: Mapping[str, Key]) -> dict[str, RowState]:
         """Return rows by their names, each with the texts of its key."""
         if snapshot is None or not keys:
             return {}
-        opened = self._opened[subject.lake, snapshot]
         by_key = {name: key for name, key in keys.items() if _is_looked_up(subject, key)}
         states: dict[str, RowState] = {}
         try:
-            states = rows_of(opened, subject, by_key)
+            states = self._opened[subject.lake, snapshot].rows(subject, by_key.values())
         except ConfigError:
             by_key = {}  # the source's type has values that the lake's cannot hold
         rest = [name for name in keys if name not in by_key]
@@ -121,32 +103,19 @@ class ArrowLakeSums:
 
     def _scanned(self, subject: Subject, snapshot: int, names: list[str]) -> dict[str, RowState]:
         """Return rows by their names, from all rows."""
-        states: dict[str, RowState] = {}
         by_hash = subject.how == "copies"
         asked = np.array(list(map(int, names)), np.int64) if by_hash else pa.array(names, pa.string())
-        for batch in self._batches(subject, snapshot, (), order_keys=True):
-            is_asked = np.isin(batch.hashes, asked) if by_hash else pc.is_in(batch.names, asked).to_numpy(False)
-            _add(states, batch.filtered(is_asked))
-        return {name: one for name, one in states.items() if one.copies}
 
-    def _batches(
-        self,
-        subject: Subject,
-        snapshot: int,
-        cuts: tuple[int, ...],
-        least: int | None = None,
-        greatest: int | None = None,
-        *,
-        order_keys: bool = False,
-    ) -> Iterator[LakeBatch]:
-        with translate_errors(subject.schema.name):
-            batches = LakeBatches(self._snapshot(subject, snapshot), subject, cuts, order_keys=order_keys)
-            after = batches.last_reset()
-            for group in batches.groups(least, greatest):
-                yield from batches.read(group, after)
+        def is_asked(batch: LakeBatch) -> Mask:
+            return np.isin(batch.hashes, asked) if by_hash else pc.is_in(batch.names, asked).to_numpy(False)
 
-    def _snapshot(self, subject: Subject, snapshot: int) -> PinnedSnapshot:
-        return self._opened[subject.lake, snapshot].snapshot
+        batches = self._reader(subject, snapshot, order_keys=True).all()
+        return states_of(batch.filtered(is_asked(batch)) for batch in batches)
+
+    def _reader(
+        self, subject: Subject, snapshot: int, cuts: tuple[int, ...] = (), *, order_keys: bool = False
+    ) -> LakeReader:
+        return LakeReader(self._opened[subject.lake, snapshot].snapshot, subject, cuts, order_keys=order_keys)
 
 
 def _is_looked_up(subject: Subject, key: Key) -> bool:
@@ -164,9 +133,9 @@ class _Sums:
     hashes: Numbers
 
 
-def _sums(batches: LakeBatches, after: tuple[int, ...] | None, group: RowGroup) -> list[_Sums]:
+def _sums(reader: LakeReader, after: tuple[int, ...] | None, group: RowGroup) -> list[_Sums]:
     """Return the checksums of the parts that have rows of a row group, some rows after the others."""
-    return [_summed(batch.parts, batch.weights, batch.weights * batch.hashes) for batch in batches.read(group, after)]
+    return [_summed(batch.parts, batch.weights, batch.weights * batch.hashes) for batch in reader.read(group, after)]
 
 
 def _summed(numbers: Numbers, rows: Numbers, hashes: Numbers) -> _Sums:
@@ -178,19 +147,6 @@ def _summed(numbers: Numbers, rows: Numbers, hashes: Numbers) -> _Sums:
         parts = first + np.arange(int(places.max()) + 1)
     # Floating-point sums are exact: rows of one batch times 32 bits are less than 2 ** 53.
     return _Sums(parts, *(np.bincount(places, one).astype(np.int64) for one in (rows, hashes)))
-
-
-def _add(states: dict[str, RowState], batch: LakeBatch) -> None:
-    """Add rows to the states of their names."""
-    subject = batch.subject
-    names = map(str, batch.hashes.tolist()) if subject.how == "copies" else batch.names.to_pylist()
-    rows = zip(*(texts.to_pylist() for texts in batch.texts), strict=True)
-    for name, texts, weight, written in zip(names, rows, batch.weights.tolist(), batch.written(), strict=True):
-        shown = tuple(settled(cell, text, subject.values) for cell, text in zip(subject.cells, texts, strict=True))
-        before = states.get(name)
-        copies = weight + (before.copies if before is not None else 0)
-        at = max(written, before.written) if before is not None and before.written is not None else written
-        states[name] = RowState(() if subject.how == "copies" else shown, copies, at, shown)
 
 
 def _ends(cuts: tuple[int, ...], ranges: Collection[int]) -> tuple[int | None, int | None]:

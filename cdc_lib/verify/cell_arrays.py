@@ -1,8 +1,15 @@
-"""The canonical texts of whole lake columns, and the hashes of their rows: :mod:`cell_text` for many rows at once."""
+"""The canonical texts of whole lake columns, and the names and hashes of their rows: what ``Cell.lake`` is in Spark SQL.
+
+The texts equal those of ``Cell.source`` at the source if and only if the values are equal; see :mod:`cdc_lib.verify.canonical_text`.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from collections.abc import Sequence
+from decimal import Context, Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +17,13 @@ import pyarrow.compute as pc
 
 from cdc_lib.model.schema import MAX_DECIMAL_DIGITS, SourceType
 from cdc_lib.verify.canonical_text import MAX_HEX_WIDTH, NULL, Cell
-from cdc_lib.verify.changed.cell_text import GREATEST_FLOAT, SECONDS, day_text, text_of
-from cdc_lib.verify.changed.hash_kernel import Hashes, hash_of_each
+from cdc_lib.verify.hash_kernel import Hashes, hash_of_each
+
+_EXACT = Context(prec=2 * MAX_DECIMAL_DIGITS)
+_GREATEST_FLOAT = struct.unpack(">f", bytes.fromhex("7f7fffff"))[0]
+
+_SECONDS = 19
+"""Characters of a date and time without a fraction."""
 
 _PLAIN_SCALE = 6
 """Most digits after the point with which Arrow writes every decimal without an exponent."""
@@ -59,6 +71,13 @@ def row_texts(cells: Sequence[Cell], texts: Sequence[pa.Array]) -> pa.Array:
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "#", null_handling="skip")
 
 
+def names_of(cells: Sequence[Cell], keys: Sequence[Sequence[str]]) -> list[str]:
+    """Return the identifying name of each row, by the texts of the cells of its key."""
+    texts = [pa.array([key[number] for key in keys], pa.string()) for number in range(len(cells))]
+    names: list[str] = row_texts(cells, texts).to_pylist()
+    return names
+
+
 def _lengths(cell: Cell, texts: pa.Array) -> pa.Array:
     in_characters = cell.source_length.startswith("CHAR_LENGTH")
     lengths = pc.utf8_length(texts) if in_characters else pc.binary_length(texts)
@@ -73,7 +92,7 @@ def _times(source: SourceType, array: pa.Array) -> pa.Array:
     if pc.any(pc.not_equal(_remainders(micros.cast(pa.int64()), 10 ** (6 - source.scale)), 0)).as_py():
         # Digits of a second that the source's type does not have.
         return pa.array([None if one is None else day_text(source, one) for one in texts.to_pylist()], pa.string())
-    return pc.utf8_slice_codeunits(texts, 0, SECONDS + (source.scale + 1 if source.scale else 0))
+    return pc.utf8_slice_codeunits(texts, 0, _SECONDS + (source.scale + 1 if source.scale else 0))
 
 
 def _remainders(numbers: pa.Array, by: int) -> pa.Array:
@@ -108,7 +127,7 @@ def _bits(array: pa.Array, *, single: bool) -> pa.Array:
     """Return the sixteen hex digits of each double; a FLOAT column's value is rounded as the column rounds it."""
     doubles = array.fill_null(0).to_numpy(zero_copy_only=False).copy()
     if single:
-        is_float = np.abs(doubles) <= GREATEST_FLOAT
+        is_float = np.abs(doubles) <= _GREATEST_FLOAT
         doubles[is_float] = doubles[is_float].astype(np.float32)
     ends = np.arange(0, 16 * (len(doubles) + 1), 16, dtype=np.int32)
     return _with_nulls_of(array, ends, doubles.astype(">f8").tobytes().hex().upper())
@@ -125,3 +144,39 @@ def _hex(array: pa.Array) -> pa.Array:
 def _with_nulls_of(array: pa.Array, ends: np.ndarray, digits: str) -> pa.Array:
     texts = pa.StringArray.from_buffers(len(array), pa.py_buffer(ends), pa.py_buffer(digits.encode()))
     return pc.if_else(array.is_valid(), texts, pa.scalar(None, pa.string()))
+
+
+def day_text(source: SourceType, text: str) -> str:
+    """Return a date or time with the column's digits of a second; more digits stay, because the source cannot have them."""
+    seconds, fraction = text[:_SECONDS], text[_SECONDS + 1 :].ljust(6, "0")
+    kept = fraction[: max(source.scale, len(fraction.rstrip("0")))]
+    return f"{seconds}.{kept}" if kept else seconds
+
+
+def text_of(source: SourceType, value: Any) -> str:
+    """Return the text of a value that is no date; digits that the source's column cannot have stay."""
+    match source.kind:
+        case "float" | "double":
+            return _bits_of(value, single=source.kind == "float")
+        case "int" | "bit" | "year":
+            return str(int(value)) if int(value) == value else str(value)
+        case "decimal" if source.precision <= MAX_DECIMAL_DIGITS:
+            return _decimal(value, source.scale)
+        case "bytes":
+            is_short = 0 < source.width <= MAX_HEX_WIDTH
+            return value.hex().upper() if is_short else hashlib.sha256(value).hexdigest().upper()
+        case _:
+            return str(value)
+
+
+def _bits_of(value: float, *, single: bool) -> str:
+    """Return the sixteen hex digits of a double; a FLOAT column's value is rounded as the column rounds it."""
+    if single and abs(value) <= _GREATEST_FLOAT:
+        (value,) = struct.unpack(">f", struct.pack(">f", value))
+    return struct.pack(">d", value).hex().upper()
+
+
+def _decimal(value: Decimal, scale: int) -> str:
+    """Return all digits of the column; a value of a wider lake column that has more digits keeps them."""
+    exact = _EXACT.quantize(value, Decimal(1).scaleb(-scale))
+    return f"{exact if exact == value else value:f}"
