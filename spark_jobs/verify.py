@@ -18,7 +18,7 @@ from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.model.verify import Report
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
-from cdc_lib.verify.run import Verifier, rows_to_compare
+from cdc_lib.verify.whole.tables import Verifier, rows_to_compare
 from spark_jobs.job import arguments_of, ended, log_in
 from spark_jobs.merging.checksums import SparkLakeSums
 from spark_jobs.merging.repair import SparkRepairer

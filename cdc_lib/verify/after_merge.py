@@ -59,7 +59,7 @@ def check_changed_rows(
 
 
 def _comparison() -> Any:
-    """Return :func:`cdc_lib.verify.changed.run.compare_changed_rows`.
+    """Return :func:`cdc_lib.verify.changed.merged_tables.compare_changed_rows`.
 
     Raises:
         ConfigError: pyiceberg is not installed.
@@ -69,7 +69,7 @@ def _comparison() -> Any:
             "comparing rows after a merge needs pyiceberg, which is not installed",
             hint='pip install "lakecdc[read]", or verify.after_merge: 0',
         )
-    return importlib.import_module("cdc_lib.verify.changed.run").compare_changed_rows
+    return importlib.import_module("cdc_lib.verify.changed.merged_tables").compare_changed_rows
 
 
 def _not_checked(config: SourceConfig, store: ObjectStore, cursors: CursorStore, why: str) -> AfterMerge | None:

@@ -8,8 +8,8 @@ from typing import TypedDict
 
 from cdc_lib.model.verify import CellDifference, RowDifference
 from cdc_lib.verify.canonical_text import is_null, shown
-from cdc_lib.verify.classify import Look, RowState
 from cdc_lib.verify.comparability import Subject
+from cdc_lib.verify.judgement import RowState, Sides
 
 MAX_SHOWN_ROWS = 1000
 """Most rows of one table that a report lists."""
@@ -27,18 +27,18 @@ class Findings(TypedDict):
     rows: tuple[RowDifference, ...]
 
 
-def findings(subject: Subject, keys: Mapping[str, tuple[str, ...]], wrong: Mapping[str, Look]) -> Findings:
+def findings(subject: Subject, keys: Mapping[str, tuple[str, ...]], wrong: Mapping[str, Sides]) -> Findings:
     """Return the wrong rows.
 
     Args:
         subject: what was compared.
         keys: texts of each row's key, by its name.
-        wrong: by row name, the look that found the row wrong.
+        wrong: by row name, both sides of each wrong row.
     """
     counts: Counter[str] = Counter()
     rows = []
-    for name, look in wrong.items():
-        one = _difference(subject, keys[name], look.source.get(name), look.lake.get(name))
+    for name, sides in wrong.items():
+        one = _difference(subject, keys[name], *sides)
         surplus = one.lake_copies - one.source_copies
         field = "different" if not surplus else "extra" if surplus > 0 else "missing"
         counts[field] += abs(surplus) or 1

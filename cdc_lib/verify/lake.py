@@ -12,8 +12,8 @@ from cdc_lib.model.route import Target
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum
-from cdc_lib.verify.classify import RowState
 from cdc_lib.verify.comparability import Subject
+from cdc_lib.verify.judgement import RowState
 
 
 class LakeSums(Protocol):

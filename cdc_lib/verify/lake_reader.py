@@ -27,9 +27,9 @@ from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup, shown
 from cdc_lib.verify.canonical_text import settled
 from cdc_lib.verify.cell_arrays import row_hashes, row_texts, text_array
 from cdc_lib.verify.checksums import ListedRow, Sum
-from cdc_lib.verify.classify import RowState
 from cdc_lib.verify.comparability import BUCKETS, Key, Subject
 from cdc_lib.verify.hash_kernel import Hashes, crc32_of_each
+from cdc_lib.verify.judgement import RowState
 from cdc_lib.verify.key_values import key_columns
 
 Numbers = NDArray[np.int64]

@@ -19,8 +19,8 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.read.snapshot import RowGroup
 from cdc_lib.verify.changed.keys import can_be_looked_up
 from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum
-from cdc_lib.verify.classify import RowState
 from cdc_lib.verify.comparability import BUCKETS, Key, Subject
+from cdc_lib.verify.judgement import RowState
 from cdc_lib.verify.lake_reader import LakeBatch, LakeReader, Mask, Numbers, states_of
 from cdc_lib.verify.lake_tables import LakeTables, OpenedTable
 

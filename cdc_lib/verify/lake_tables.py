@@ -32,8 +32,8 @@ from cdc_lib.read.cache import Cache
 from cdc_lib.read.fresh.markers import marker_of
 from cdc_lib.read.pin import pin
 from cdc_lib.read.snapshot import PinnedSnapshot
-from cdc_lib.verify.classify import RowState
 from cdc_lib.verify.comparability import Key, Subject
+from cdc_lib.verify.judgement import RowState
 from cdc_lib.verify.lake_reader import LakeReader, states_of
 
 CACHE_BYTES = 64 << 20

@@ -23,8 +23,8 @@ from cdc_lib.mysql.read_only_session import answer, text_of
 from cdc_lib.snapshot import chunks
 from cdc_lib.verify.canonical_text import Cell, has_null, literal, settled
 from cdc_lib.verify.checksums import ListedRow, Sum, added
-from cdc_lib.verify.classify import RowState
 from cdc_lib.verify.comparability import Subject
+from cdc_lib.verify.judgement import RowState
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 OF_TASKS = ("cdc_airflow.operators", "cdc_lib.store.objects.s3", "cdc_lib.pipeline")
 """What costs the most: numba, numpy, pyarrow, boto3 and the decoder, about one CPU second for each task."""
 
-OF_COMPARISONS = ("cdc_lib.verify.changed.run", "cdc_lib.verify.coverage.run")
+OF_COMPARISONS = ("cdc_lib.verify.changed.merged_tables", "cdc_lib.verify.coverage.due_ranges")
 """What tasks need that compare rows without Spark: the reading client. Only where it is installed."""
 
 OF_DAG_FILES = ("cdc_airflow.factory",)

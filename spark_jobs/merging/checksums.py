@@ -18,8 +18,8 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 from cdc_lib.verify.canonical_text import settled
 from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum
-from cdc_lib.verify.classify import RowState
 from cdc_lib.verify.comparability import Subject, lake_cuts, lake_range
+from cdc_lib.verify.judgement import RowState
 from spark_jobs.changes.table_resets import since_reset
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT

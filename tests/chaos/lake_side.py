@@ -20,7 +20,7 @@ from cdc_lib.model.verify import Report
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.read import Lake as ReadLake
 from cdc_lib.store.cuts import last_cut
-from cdc_lib.verify.run import Verifier
+from cdc_lib.verify.whole.tables import Verifier
 from spark_jobs.backfill import backfill
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.merging.checksums import SparkLakeSums

@@ -14,8 +14,8 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report, TableReport
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.verify.after_merge import check_changed_rows
-from cdc_lib.verify.run import Verifier
-from cdc_lib.verify.whole.run import compare, open_lake
+from cdc_lib.verify.whole.tables import Verifier
+from cdc_lib.verify.whole.without_spark import compare, open_lake
 from spark_jobs.merging.checksums import SparkLakeSums
 from spark_jobs.merging.repair import SparkRepairer
 from spark_jobs.merging.run import merge

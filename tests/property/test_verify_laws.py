@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from cdc_lib.model.position import Point
 from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum, of_ranges, suspects, unequal
-from cdc_lib.verify.classify import Look, RowState, Verdict, judge
+from cdc_lib.verify.judgement import Half, RowState, Verdict
+from cdc_lib.verify.judgement import judge as judge_half
 
-NAME = "1"
 END = 40
 """Positions are numbers; a change is at one."""
 
@@ -30,9 +30,17 @@ def state(history, at):
 def look_at(history, low, read, high, lake_at, damage=lambda row: row):
     """A look whose SELECT sees the row as of ``read``; the lake may be damaged."""
     source, lake = state(history, read), damage(state(history, lake_at))
-    here = {} if source is None else {NAME: RowState(source.cells, source.copies)}
-    there = {} if lake is None else {NAME: lake}
-    return Look(Point(1, 1, low), Point(1, 1, high), Point(1, 1, lake_at), here, there)
+    here = None if source is None else RowState(source.cells, source.copies)
+    return Half(Point(1, 1, low), Point(1, 1, high), here), lake, Point(1, 1, lake_at)
+
+
+def judge(look, before):
+    """The verdict after two looks."""
+    lacked = None
+    if before is not None:
+        half, lake, lake_at = before
+        lacked = half if lake is None and lake_at >= half.high else None
+    return judge_half(*look, lacked)
 
 
 @st.composite
@@ -48,14 +56,14 @@ def looks(draw):
 def test_a_correct_row_is_never_wrong_in_the_first_look(history, found):
     """For any change and any position of the lake."""
     for one in found:
-        assert judge(NAME, look_at(history, *one), None) is not Verdict.WRONG
+        assert judge(look_at(history, *one), None) is not Verdict.WRONG
 
 
 @given(histories, looks())
 def test_a_correct_row_is_wrong_in_two_looks_only_if_it_was_deleted_and_inserted_twice(history, found):
     """Both times right after a look, with the same values: the only case that cannot be distinguished."""
     before, look = (look_at(history, *one) for one in found)
-    if judge(NAME, look, before) is Verdict.WRONG:
+    if judge(look, before) is Verdict.WRONG:
         deletes = [place for place, value in history.items() if value is None]
         assert len(deletes) >= 2
         assert len(history) - len(deletes) >= 2
@@ -74,8 +82,8 @@ damages = st.sampled_from(
 def test_a_damaged_row_is_wrong_once_nothing_moves(history, at, damage):
     """The lake is at the position of the source: one look is enough."""
     look = look_at(history, at, at, at, at, damage)
-    same = look.source.get(NAME) is None and look.lake.get(NAME) is None
-    assert judge(NAME, look, None) is (Verdict.SAME if same else Verdict.WRONG)
+    same = look[0].source is None and look[1] is None
+    assert judge(look, None) is (Verdict.SAME if same else Verdict.WRONG)
 
 
 @given(histories, damages, st.integers(0, 5))
@@ -83,8 +91,8 @@ def test_a_damaged_row_is_wrong_while_others_change(history, damage, ahead):
     """Other rows change, so the lake is never at the position of the source."""
     low = END + 1
     before, look = (look_at(history, at, at + 1, at + 2, at + 3 + ahead, damage) for at in (low, low + 20))
-    same = look.source.get(NAME) is None and look.lake.get(NAME) is None
-    verdicts = {judge(NAME, before, None), judge(NAME, look, before)}
+    same = look[0].source is None and look[1] is None
+    verdicts = {judge(before, None), judge(look, before)}
     assert (Verdict.SAME if same else Verdict.WRONG) in verdicts
 
 

@@ -21,7 +21,7 @@ from cdc_lib.pipeline import Pipeline
 from cdc_lib.store import documents
 
 if TYPE_CHECKING:
-    from cdc_lib.verify.whole.run import Compared
+    from cdc_lib.verify.whole.without_spark import Compared
 
 
 def compared(
@@ -58,7 +58,7 @@ def _in_this_process(pipeline: Pipeline, tables: Sequence[str], durations: dict[
     if importlib.util.find_spec("pyiceberg") is None:
         _say_needed(config.source, "pyiceberg is not installed")
         return None
-    run = importlib.import_module("cdc_lib.verify.whole.run")
+    run = importlib.import_module("cdc_lib.verify.whole.without_spark")
     try:
         lake = run.open_lake(config)
     except LakeMissing:

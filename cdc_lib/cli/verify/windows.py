@@ -18,7 +18,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.model.batch_check import WINDOW_FIGURES, BatchReport, DifferentChange, WindowCheck
 from cdc_lib.model.pace import counted
 from cdc_lib.verify.batches.daily import DailyVerification
-from cdc_lib.verify.batches.run import BatchVerification, Choice
+from cdc_lib.verify.batches.windows import BatchVerification, Choice
 
 DEFAULT_LAST = 10
 """Windows that are compared if nothing bounds them."""

@@ -16,7 +16,7 @@ from cdc_lib.store.batch_checks import change_daily_checks, daily_checks
 from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.windows import stored_windows
-from cdc_lib.verify.batches.run import BatchVerification, Choice, is_replayable, unreachable
+from cdc_lib.verify.batches.windows import BatchVerification, Choice, is_replayable, unreachable
 
 LOOKED_AT = 200
 """Windows whose manifests are read at most to find some that can be decoded again."""
@@ -40,7 +40,7 @@ class DailyVerification:
         """Compare today's windows, without those that are found equal already, and keep the results.
 
         Raises:
-            CdcError: see :meth:`cdc_lib.verify.batches.run.BatchVerification.run`.
+            CdcError: see :meth:`cdc_lib.verify.batches.windows.BatchVerification.run`.
         """
         verification, day = self.verification, self.now().date()
         store, source = verification.store, verification.config.source

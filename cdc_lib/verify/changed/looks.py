@@ -10,15 +10,10 @@ from cdc_lib.model.changed_rows import OpenRow, WrongRow
 from cdc_lib.model.lake_table import Marker
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.position import Point
-from cdc_lib.mysql.read_only_session import answer
-from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
-from cdc_lib.mysql.watermark import low_watermark
-from cdc_lib.verify.changed.half_looks import Half, Outcome, digest, later, now
-from cdc_lib.verify.classify import Look, RowState, Verdict
 from cdc_lib.verify.differences import findings
+from cdc_lib.verify.judgement import Half, Outcome, RowState, Verdict, are_same, digest, judge, later
 from cdc_lib.verify.source_checksums import SourceSums
-
-BEFORE_ALL = Point(0, 0, 0)
+from cdc_lib.verify.source_side import BEFORE_ALL, SourceSide
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +55,14 @@ class Looks:
     """Judges rows of one table.
 
     Args:
+        side: the source.
         source: reads the source's rows; it has what is compared.
-        facts: of the server.
-        epoch: of the server's positions.
         cut: which the lake is as of, or a later merge that is in flight.
         marker: of the lake table's snapshot.
     """
 
+    side: SourceSide
     source: SourceSums
-    facts: ServerFacts
-    epoch: int
     cut: Cut
     marker: Marker
 
@@ -85,18 +78,19 @@ class Looks:
             SourceError: the source cannot be read.
         """
         source = self.source.rows({name: one.key for name, one in asked.items()})
-        differing = [name for name in asked if not _same(source.get(name), lake.get(name))]
+        differing = [name for name in asked if not are_same(source.get(name), lake.get(name))]
         outcomes = {name: self._kept(asked[name], lake.get(name)) for name in differing}
         open_names = [name for name, one in outcomes.items() if one.verdict is Verdict.OPEN]
-        halves, seen = self._read_again({n: asked[n].key for n in open_names if not outcomes[n].waits})
-        source = {**source, **seen}
+        halves = self.side.seen(self.source, {n: asked[n].key for n in open_names if not outcomes[n].waits})
         for name, half in halves.items():
-            verdict = now(half, lake.get(name), self.lake_at)
-            outcomes[name] = replace(outcomes[name], verdict=verdict)
+            outcomes[name] = replace(outcomes[name], verdict=judge(half, lake.get(name), self.lake_at))
+        last = {name: half.source for name, half in halves.items()}
         still = [name for name in open_names if outcomes[name].verdict is Verdict.OPEN]
         wrong = [name for name, one in outcomes.items() if one.verdict is Verdict.WRONG]
         rows = tuple(self._open_row(asked[name], outcomes[name], halves.get(name)) for name in still[:most_open])
-        record = {name: self._wrong_row(name, asked[name], source, lake) for name in wrong}
+        record = {
+            name: self._wrong_row(name, asked[name], last.get(name, source.get(name)), lake.get(name)) for name in wrong
+        }
         return Judged(record, rows, len(still), frozenset(still))
 
     @property
@@ -113,16 +107,6 @@ class Looks:
             reads.append(self.marker.reselected.high)
         return BEFORE_ALL if any(one > at for one in reads) else at
 
-    def _read_again(self, keys: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, Half], dict[str, RowState]]:
-        """Read rows between two watermarks, for the looks of rows that differ."""
-        if not keys:
-            return {}, {}
-        low = Point.at(self.epoch, low_watermark(self.source.connection, self.facts))
-        rows = self.source.rows(keys)
-        answer(self.source.connection, "COMMIT")  # on MariaDB the watermark began a transaction
-        high = Point.at(self.epoch, read_binlog_end(self.source.connection, self.facts))
-        return {name: Half(low, high, rows.get(name)) for name in keys}, rows
-
     def _kept(self, one: AskedRow, lake: RowState | None) -> Outcome:
         return later(one.kept, lake, self.lake_at) if one.kept is not None else Outcome(Verdict.OPEN)
 
@@ -134,19 +118,10 @@ class Looks:
         source = digest(half.source) if half.source is not None else ""
         return OpenRow(one.key, one.batch, one.merge_id, half.low, half.high, source, outcome.before)
 
-    def _wrong_row(
-        self, name: str, one: AskedRow, source: Mapping[str, RowState], lake: Mapping[str, RowState]
-    ) -> WrongRow:
+    def _wrong_row(self, name: str, one: AskedRow, source: RowState | None, lake: RowState | None) -> WrongRow:
         cut = self.cut
-        at = Point.at(cut.epoch, cut.position)
-        (row,) = findings(self.source.subject, {name: one.key}, {name: Look(at, at, at, source, lake)})["rows"]
+        (row,) = findings(self.source.subject, {name: one.key}, {name: (source, lake)})["rows"]
         columns = tuple(cell.column for cell in row.cells)
         return WrongRow(
             row.kind, dict(row.key), columns, one.batch, one.merge_id, cut.epoch, cut.position, datetime.now(UTC)
         )
-
-
-def _same(source: RowState | None, lake: RowState | None) -> bool:
-    if source is None or lake is None:
-        return source is lake
-    return source.cells == lake.cells and source.copies == lake.copies

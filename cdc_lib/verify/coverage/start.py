@@ -39,7 +39,7 @@ def compare_due_ranges(
 
     Raises:
         ConfigError: ``verify.cover_every`` is not set, or pyiceberg is not installed.
-        CdcError: see :meth:`cdc_lib.verify.coverage.run.CoverageRun.run`.
+        CdcError: see :meth:`cdc_lib.verify.coverage.due_ranges.CoverageRun.run`.
     """
     if importlib.util.find_spec("pyiceberg") is None:
         raise ConfigError(
@@ -47,7 +47,7 @@ def compare_due_ranges(
             hint='pip install "lakecdc[read]", or verify.cover_every: null',
             source=config.source,
         )
-    run = importlib.import_module("cdc_lib.verify.coverage.run")
+    run = importlib.import_module("cdc_lib.verify.coverage.due_ranges")
     found: list[TableCoverage] = run.CoverageRun(config, credentials, store, cursors, keys).run(patterns)
     return found
 

@@ -7,15 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
-from cdc_lib.config import SourceConfig
 from cdc_lib.model.changed_rows import KEPT_DIFFERENCES
 from cdc_lib.model.coverage import Coverage, FoundWrong, Key
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.projection import can_be_chunked
 from cdc_lib.model.table_name import TableName
-from cdc_lib.mysql.connection import Session
-from cdc_lib.mysql.information_schema import InformationSchema
-from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.coverage import keep_coverage
 from cdc_lib.verify.cell_arrays import names_of
@@ -26,6 +22,7 @@ from cdc_lib.verify.coverage.schedule import Cadence, Unit, accrued, begun, comp
 from cdc_lib.verify.lake_reader import LakeReader
 from cdc_lib.verify.lake_tables import OpenedTable
 from cdc_lib.verify.source_checksums import SourceSums
+from cdc_lib.verify.source_side import SourceSide
 
 UNIT_CHUNKS = 5
 """Chunks of the source that are compared with one pass over the lake's files."""
@@ -78,11 +75,8 @@ class CoveredTable:
     """Compares one table at the source with its lake table as of a cut.
 
     Args:
-        config: the source.
+        side: the source.
         store: gets the results.
-        connection: a read-only session.
-        facts: of the server.
-        epoch: of the server's positions.
         cut: the last one.
         cadence: of the source file.
         began: when the run began (UTC).
@@ -90,11 +84,8 @@ class CoveredTable:
         sleep: waits for some seconds.
     """
 
-    config: SourceConfig
+    side: SourceSide
     store: ObjectStore
-    connection: Session
-    facts: ServerFacts
-    epoch: int
     cut: Cut
     cadence: Cadence
     began: datetime
@@ -117,15 +108,15 @@ class CoveredTable:
             StoreError: the lake cannot be read.
             ConfigError: the lake cannot have a key of the source.
         """
-        settings = self.config.verify
+        settings = self.side.config.verify
         source = SourceSums(
-            self.connection, subject, settings.chunk_rows, settings.statement_delay.total_seconds(), self.sleep
+            self.side.connection, subject, settings.chunk_rows, settings.statement_delay.total_seconds(), self.sleep
         )
         unit_rows = UNIT_CHUNKS * settings.chunk_rows
         coverage = accrued(self._ready(subject, coverage, unit_rows), self.began, self.cadence)
         copies = [one.key for one in coverage.wrong if one.row.kind == "copies"]
         source.twice.update(names_of(subject.keys, copies))
-        looks = Looks(source, self.facts, self.epoch, self.cut, opened.state.marker)
+        looks = Looks(self.side, source, self.cut, opened.state.marker)
         coverage = self._looked_at(coverage, looks, opened, {})
         done = TableCoverage(coverage.table, coverage.lake_table, coverage)
         first = stored
@@ -163,7 +154,7 @@ class CoveredTable:
         key = tuple(f"{cell.column.name} {cell.column.type.text}" for cell in subject.keys)
         if coverage.ranges and coverage.key == key:
             return coverage
-        rows = InformationSchema(self.connection).estimated_rows_of(subject.schema)
+        rows = self.side.schemas.estimated_rows_of(subject.schema)
         empty = replace(coverage, key=key, since=self.began, ran_at=self.began, open_rows=(), wrong=())
         return begun(empty, rows, unit_rows)
 
@@ -210,7 +201,7 @@ class CoveredTable:
             coverage = self._looked_at(coverage, looks, opened, some)
             if len(coverage.open_rows) > MAX_OPEN_ROWS:
                 return coverage, f"more than {MAX_OPEN_ROWS} rows of a range changed since the last cut"
-            self.sleep(self.config.verify.statement_delay.total_seconds())
+            self.sleep(self.side.config.verify.statement_delay.total_seconds())
         return coverage, ""
 
     def _looked_at(self, coverage: Coverage, looks: Looks, opened: OpenedTable, keys: dict[str, Key]) -> Coverage:

@@ -25,7 +25,7 @@ class DecodeAgainOperator(CdcOperator):
             CdcError: the server or the store cannot be read.
         """
         from cdc_lib.verify.batches.daily import DailyVerification
-        from cdc_lib.verify.batches.run import BatchVerification
+        from cdc_lib.verify.batches.windows import BatchVerification
 
         pipeline, config = hook.pipeline(), hook.config
         verification = BatchVerification(config, pipeline.credentials, pipeline.store, pipeline.cursors)

@@ -10,7 +10,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.store.coverage import coverages
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cut
-from cdc_lib.verify.coverage.run import CoverageRun
+from cdc_lib.verify.coverage.due_ranges import CoverageRun
 from cdc_lib.verify.source_checksums import SourceSums
 from tests.harness.shop import Shop
 from tests.harness.verify import Compared

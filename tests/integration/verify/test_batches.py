@@ -24,7 +24,7 @@ from cdc_lib.store.batch_checks import daily_checks
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.s3 import S3Store
 from cdc_lib.verify.batches.daily import DailyVerification
-from cdc_lib.verify.batches.run import BatchVerification, Choice
+from cdc_lib.verify.batches.windows import BatchVerification, Choice
 from tests.harness.capture import SOURCE, Capture, row_metadata
 from tests.harness.stores import options
 

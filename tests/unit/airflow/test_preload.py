@@ -14,7 +14,7 @@ import sys
 from airflow.jobs.job import Job
 {before}
 Job()
-print(*(name for name in ("cdc_airflow.factory", "cdc_lib.pipeline", "cdc_lib.verify.coverage.run") if name in sys.modules))
+print(*(name for name in ("cdc_airflow.factory", "cdc_lib.pipeline", "cdc_lib.verify.coverage.due_ranges") if name in sys.modules))
 """
 SCHEDULER = "import airflow.jobs.scheduler_job_runner"
 DAG_PROCESSOR = "import airflow.jobs.dag_processor_job_runner"
@@ -35,7 +35,7 @@ def imported(home: Path, before: str, **settings: str) -> list[str]:
 
 def test_a_scheduler_imports_what_tasks_need(tmp_path: Path):
     """Its workers are forks of it."""
-    assert {"cdc_lib.pipeline", "cdc_lib.verify.coverage.run"} <= set(imported(tmp_path, SCHEDULER, **LOCAL))
+    assert {"cdc_lib.pipeline", "cdc_lib.verify.coverage.due_ranges"} <= set(imported(tmp_path, SCHEDULER, **LOCAL))
 
 
 def test_a_dag_processor_imports_what_dag_files_need_and_nothing_heavy(tmp_path: Path):

@@ -1,7 +1,7 @@
 """Compares one table with its lake table: checksums of ranges, of their hash buckets, then the rows that differ.
 
 Rows that differ are looked at again until they are equal or known to be wrong, or until the configured wait is over; see
-:mod:`cdc_lib.verify.classify`.
+:mod:`cdc_lib.verify.judgement`.
 """
 
 from __future__ import annotations
@@ -15,24 +15,16 @@ from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.verify import TableReport
-from cdc_lib.mysql.connection import Session
-from cdc_lib.mysql.read_only_session import answer
-from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
-from cdc_lib.mysql.watermark import low_watermark
 from cdc_lib.verify.checksums import NOTHING, ListedRow, RangeBucket, Sum, of_buckets, of_ranges, suspects, unequal
-from cdc_lib.verify.classify import Look, Verdict, judge
-from cdc_lib.verify.comparability import Subject
+from cdc_lib.verify.comparability import Key, Subject
 from cdc_lib.verify.differences import findings
+from cdc_lib.verify.judgement import Half, RowState, Sides, Verdict, judge
 from cdc_lib.verify.lake import LakeSums
 from cdc_lib.verify.source_checksums import SourceSums
+from cdc_lib.verify.source_side import BEFORE_ALL, SourceSide
 
 MAX_LISTED_ROWS = 1_000_000
 """Most rows of one table that are listed on both sides; of more, only the number of rows is reported."""
-
-Key = tuple[str, ...]
-"""Texts of the key columns of a row."""
-
-BEFORE_ALL = Point(0, 0, 0)
 
 POLL_SECONDS = 2.0
 """Delay between two reads of the lake's position."""
@@ -43,17 +35,13 @@ class Comparison:
     """Compares tables over one session.
 
     Args:
-        connection: a read-only session.
-        facts: of the server.
-        epoch: of the server's positions.
+        side: the source.
         lake: the lake.
         state_of: loads a lake table, with the point and position up to which it has all changes.
         config: chunk size and waiting times.
     """
 
-    connection: Session
-    facts: ServerFacts
-    epoch: int
+    side: SourceSide
     lake: LakeSums
     state_of: Callable[[Subject], tuple[LakeTable | None, Point, Position]]
     config: VerifyConfig
@@ -76,7 +64,11 @@ class Comparison:
         subject = subject.as_in(lake_table)
         snapshot = lake_table.snapshot_id if lake_table is not None else None
         source = SourceSums(
-            self.connection, subject, self.config.chunk_rows, self.config.statement_delay.total_seconds(), self.sleep
+            self.side.connection,
+            subject,
+            self.config.chunk_rows,
+            self.config.statement_delay.total_seconds(),
+            self.sleep,
         )
         with ThreadPoolExecutor(max_workers=1) as pool:
             lake_parts = pool.submit(self.lake.parts, subject, snapshot, source.cuts)
@@ -86,7 +78,7 @@ class Comparison:
         wrong = unequal(sums, ranges)
         keys, unexamined = self._narrowed(source, snapshot, parts, wrong)
         chosen = dict(list(keys.items())[: self.config.max_rows])
-        looks, still_open = self._looked_at(source, chosen) if chosen else ({}, 0)
+        sides, still_open = self._looked_at(source, chosen) if chosen else ({}, 0)
         report = TableReport(
             table=subject.schema.name,
             lake_table=str(subject.lake),
@@ -100,12 +92,12 @@ class Comparison:
             seconds=self.clock() - began,
             uncompared=subject.uncompared,
             kept=_kept(subject.kept_before),
-            **findings(subject, chosen, looks),
+            **findings(subject, chosen, sides),
         )
         return (
             report
-            if repair is None or not looks
-            else self._repaired(report, source, {n: chosen[n] for n in looks}, repair)
+            if repair is None or not sides
+            else self._repaired(report, source, {n: chosen[n] for n in sides}, repair)
         )
 
     def _repaired(
@@ -150,37 +142,38 @@ class Comparison:
         chosen = {RangeBucket(number, bucket) for number, buckets in unequal_buckets.items() for bucket in buckets}
         return suspects(listed, self.lake.listed(source.subject, snapshot, source.cuts, chosen)), unexamined
 
-    def _looked_at(self, source: SourceSums, keys: Mapping[str, Key]) -> tuple[dict[str, Look], int]:
-        """Return the look that found each wrong row, and the number of rows that stay open."""
+    def _looked_at(self, source: SourceSums, keys: Mapping[str, Key]) -> tuple[dict[str, Sides], int]:
+        """Return both sides of each wrong row, and the number of rows that stay open."""
         until = self.clock() + self.config.wait.total_seconds()
-        wrong: dict[str, Look] = {}
-        open_rows, before = dict(keys), None
+        wrong: dict[str, Sides] = {}
+        open_rows: Mapping[str, Key] = keys
+        lacked: dict[str, Half] = {}
         while open_rows:
-            look = self._look(source, open_rows, until)
-            verdicts = {name: judge(name, look, before) for name in open_rows}
-            wrong |= {name: look for name, verdict in verdicts.items() if verdict is Verdict.WRONG}
+            halves = self.side.seen(source, open_rows)
+            lake, at = self._lake_rows(source, open_rows, halves, until)
+            verdicts = {name: judge(half, lake.get(name), at, lacked.get(name)) for name, half in halves.items()}
+            found = (name for name, verdict in verdicts.items() if verdict is Verdict.WRONG)
+            wrong |= {name: (halves[name].source, lake.get(name)) for name in found}
             open_rows = {name: keys[name] for name, verdict in verdicts.items() if verdict is Verdict.OPEN}
             if self.clock() >= until:
                 break
-            before = look
+            lacked = {name: halves[name] for name in open_rows if at >= halves[name].high and name not in lake}
         return wrong, len(open_rows)
 
-    def _look(self, source: SourceSums, keys: Mapping[str, Key], until: float) -> Look:
-        low = low_watermark(self.connection, self.facts)
-        source_rows = source.rows(keys)
-        answer(self.connection, "COMMIT")  # on MariaDB the watermark began a transaction
-        high = Point.at(self.epoch, read_binlog_end(self.connection, self.facts))
+    def _lake_rows(
+        self, source: SourceSums, keys: Mapping[str, Key], halves: Mapping[str, Half], until: float
+    ) -> tuple[dict[str, RowState], Point]:
+        """Return rows of the lake, once it has every change that was before the source was read, and up to where it has all."""
+        low, high = next((half.low, half.high) for half in halves.values())
         lake_table, lake_at, _ = self.state_of(source.subject)
         while lake_at < high and self.clock() < until:
             self.sleep(min(POLL_SECONDS, max(0.0, until - self.clock())))
             lake_table, lake_at, _ = self.state_of(source.subject)
         snapshot = lake_table.snapshot_id if lake_table is not None else None
-        lake_rows = self.lake.rows(source.subject.as_in(lake_table), snapshot, keys)
+        rows = self.lake.rows(source.subject.as_in(lake_table), snapshot, keys)
         reselected = lake_table.marker.reselected if lake_table is not None else None
-        if reselected and reselected.high > Point.at(self.epoch, low):
-            # Re-selected rows may show changes that are newer than their order key: no verdict is possible yet.
-            lake_at = BEFORE_ALL
-        return Look(Point.at(self.epoch, low), high, lake_at, source_rows, lake_rows)
+        # Re-selected rows may show changes that are newer than their order key: no verdict is possible yet.
+        return rows, BEFORE_ALL if reselected and reselected.high > low else lake_at
 
 
 def _kept(before: Point | None) -> str:

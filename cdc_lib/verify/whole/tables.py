@@ -24,19 +24,16 @@ from cdc_lib.model.pace import counted
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report, TableReport
-from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
-from cdc_lib.mysql.planned_server import facts_of_cursor
 from cdc_lib.mysql.read_only_session import reading
-from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.start import address_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.verified import keep
-from cdc_lib.verify.comparability import Subject
+from cdc_lib.verify.comparability import Key, Subject
 from cdc_lib.verify.lake import LakeSums, Repairer, RepairRequest
-from cdc_lib.verify.subjects import skipped_now, subject_at
-from cdc_lib.verify.table import Comparison
+from cdc_lib.verify.source_side import SourceSide, source_side
+from cdc_lib.verify.whole.table import Comparison
 
 Say = Callable[[str], None]
 
@@ -82,19 +79,16 @@ class Verifier:
         """
         began = datetime.now(UTC)
         drain, lake = self._cursor(DRAIN), self._cursor(LAKE)
-        config = self.config.at(*address_of(self.config, drain))
-        with reading(config.server, self.credentials) as connection:
-            hint = "Run the source first: the next plan follows the failover, or reports why it cannot."
-            facts = facts_of_cursor(connection, config.server, drain, hint)
-            tables = [t for t in InformationSchema(connection).tables() if config.tables.captures(*t)]
+        with source_side(self.config, self.credentials, drain) as side:
+            tables = [t for t in side.schemas.tables() if self.config.tables.captures(*t)]
             chosen = _chosen(settings, patterns, tables)
             reports = []
-            for one in self._compared(connection, facts, drain, tables, chosen, settings):
+            for one in self._compared(side, tables, chosen, settings):
                 say(_line(one))
                 reports.append(one)
         gtids = lake.gtid_set if lake.gtids_known else ""
         report = Report(
-            config.source, lake.epoch, lake.position, gtids, began, datetime.now(UTC), tuple(reports)
+            self.config.source, lake.epoch, lake.position, gtids, began, datetime.now(UTC), tuple(reports)
         )  # fmt: skip
         keep(self.store, report)
         return report
@@ -103,84 +97,59 @@ class Verifier:
         return required_cursor(self.cursors, self.config.source, consumer)
 
     def _compared(
-        self,
-        connection: Session,
-        facts: ServerFacts,
-        drain: Cursor,
-        tables: Sequence[tuple[str, str]],
-        chosen: Sequence[str],
-        settings: VerifyConfig,
+        self, side: SourceSide, tables: Sequence[tuple[str, str]], chosen: Sequence[TableName], settings: VerifyConfig
     ) -> Iterator[TableReport]:
-        reader = InformationSchema(connection)
         for lake in lake_merges(self.config, [TableName(*table) for table in tables]):
             for routed in lake.routed_tables:
                 if routed.table not in chosen:
                     continue
+                try:
+                    yield self._report(side, lake, routed, settings)
+                except (StoreError, ConfigError) as error:
+                    if self.needs_spark is None or isinstance(error, StoreUnavailable):
+                        raise
+                    self.needs_spark(routed.table, error)
 
-                def state(
-                    one: Subject, is_routed: bool = routed.target.routed
-                ) -> tuple[LakeTable | None, Point, Position]:
-                    return self._state(one, drain, routed=is_routed)
-
-                one = Comparison(connection, facts, drain.epoch, self.lake, state, settings, sleep=self.sleep)
-                report = self._read(one, reader, drain, lake, routed)
-                if report is not None:
-                    yield report
-
-    def _read(
-        self, one: Comparison, reader: InformationSchema, drain: Cursor, lake: LakeMerge, routed: RoutedTable
-    ) -> TableReport | None:
-        """Compare one table; None if its lake table cannot be read in this way."""
-        try:
-            return self._report(one, reader, drain, lake, routed)
-        except (StoreError, ConfigError) as error:
-            if self.needs_spark is None or isinstance(error, StoreUnavailable):
-                raise
-            self.needs_spark(routed.table, error)
-            return None
-
-    def _report(
-        self, one: Comparison, reader: InformationSchema, drain: Cursor, lake: LakeMerge, routed: RoutedTable
-    ) -> TableReport:
+    def _report(self, side: SourceSide, lake: LakeMerge, routed: RoutedTable, settings: VerifyConfig) -> TableReport:
         """Compare one table, or report why it cannot be compared."""
+        is_routed = routed.target.routed
+
+        def state() -> LakeTable | None:
+            return self.lake.load(lake.name, routed.table, routed=is_routed)
+
+        def state_of(subject: Subject) -> tuple[LakeTable | None, Point, Position]:
+            return self._state(subject, side.drain, routed=is_routed)
+
         try:
-            subject = self._skipped(drain, lake, routed) or self._subject(reader, lake, routed)
+            subject = side.skipped(self._cursor(LAKE), lake, routed) or side.subject(lake, routed, state)
             if isinstance(subject, Subject):
-                return one.compare(subject, self._repair(reader, routed, subject))
+                comparison = Comparison(side, self.lake, state_of, settings, sleep=self.sleep)
+                return comparison.compare(subject, self._repair(side, routed, subject))
         except TableUnreadable as error:
             subject = error.message
         return TableReport(routed.table, str(lake.name), skipped=subject)
 
     def _repair(
-        self, reader: InformationSchema, routed: RoutedTable, subject: Subject
-    ) -> Callable[[list[tuple[str, ...]], Point], str] | None:
+        self, side: SourceSide, routed: RoutedTable, subject: Subject
+    ) -> Callable[[list[Key], Point], str] | None:
         """Return the function that repairs rows of one table; None for no repair."""
         repairer = self.repairer
         if repairer is None:
             return None
 
-        def repair(keys: list[tuple[str, ...]], stop: Point) -> str:
-            schema = reader.schema(routed.database, routed.name)
+        def repair(keys: list[Key], stop: Point) -> str:
+            schema = side.schemas.schema(routed.database, routed.name)
             if schema is None:
                 return "the table is no longer at the source"
+            again = f"cdc snapshot {self.config.source} {routed.table.in_shell} reads it again"
             if subject.how == "copies":
-                return f"the table has no key: cdc snapshot {self.config.source} {routed.table.in_shell} reads it again"
+                return f"the table has no key: {again}"
             if subject.folded:
-                return f"every change is kept (append): cdc snapshot {self.config.source} {routed.table.in_shell} reads it again"
+                return f"every change is kept (append): {again}"
             stored = shape_of(self.config, self.credentials).of(subject.values.applied(schema)).schema
             return repairer.repair(RepairRequest(subject, routed.target, stored, keys, stop))
 
         return repair
-
-    def _subject(self, reader: InformationSchema, lake: LakeMerge, routed: RoutedTable) -> Subject | str:
-        def state() -> LakeTable | None:
-            return self.lake.load(lake.name, routed.table, routed=routed.target.routed)
-
-        return subject_at(self.config, self.credentials, reader, lake, routed, state)
-
-    def _skipped(self, drain: Cursor, lake: LakeMerge, routed: RoutedTable) -> str:
-        """Return why a comparable table is not compared now; empty if it is."""
-        return skipped_now(self.config, drain, self._cursor(LAKE), lake, routed)
 
     def _state(self, subject: Subject, drain: Cursor, *, routed: bool) -> tuple[LakeTable | None, Point, Position]:
         """Load a lake table, and return the point up to which it has all changes: at least the lake cursor's."""

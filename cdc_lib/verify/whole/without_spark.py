@@ -15,7 +15,7 @@ from cdc_lib.model.verify import Report
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.verify.lake_sums import ArrowLakeSums
 from cdc_lib.verify.lake_tables import LakeTables
-from cdc_lib.verify.run import Say, Verifier
+from cdc_lib.verify.whole.tables import Say, Verifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def compare(
     say: Say,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Compared:
-    """Compare tables, and store the report; see :meth:`cdc_lib.verify.run.Verifier.run`.
+    """Compare tables, and store the report; see :meth:`cdc_lib.verify.whole.tables.Verifier.run`.
 
     Args:
         config: the source.
@@ -75,7 +75,7 @@ def compare(
 
     Raises:
         StoreUnavailable: the lake's catalog or storage does not answer.
-        CdcError: see :meth:`cdc_lib.verify.run.Verifier.run`.
+        CdcError: see :meth:`cdc_lib.verify.whole.tables.Verifier.run`.
     """
     unread: dict[TableName, str] = {}
 

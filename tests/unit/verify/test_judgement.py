@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from cdc_lib.model.changed_rows import OpenRow
 from cdc_lib.model.position import Point
-from cdc_lib.verify.changed.half_looks import Half, Outcome, digest, later, now
-from cdc_lib.verify.classify import RowState, Verdict
+from cdc_lib.verify.judgement import Half, Outcome, RowState, Verdict, digest, judge, later
 
 END = 40
 """Positions are numbers; a change is at one."""
@@ -29,9 +28,9 @@ def kept(source, low=10, high=12, before=None):
 def test_a_row_that_differs_is_wrong_at_once_where_the_source_rests():
     """No change came after the cut; otherwise the row may have one."""
     half = Half(at(10), at(10), NEW)
-    assert now(half, row(OLD, 5), at(10)) is Verdict.WRONG
-    assert now(half, row(NEW, 5), at(10)) is Verdict.SAME
-    assert now(half, row(OLD, 5), at(9)) is Verdict.OPEN
+    assert judge(half, row(OLD, 5), at(10)) is Verdict.WRONG
+    assert judge(half, row(NEW, 5), at(10)) is Verdict.SAME
+    assert judge(half, row(OLD, 5), at(9)) is Verdict.OPEN
 
 
 def test_the_lake_of_a_later_cut_judges_what_the_source_had():
@@ -81,6 +80,6 @@ def test_a_correct_row_is_never_wrong_in_one_look(history, places, lake_before):
     low, read, high, lake_at = places
     source = state(history, read)
     half = RowState(source.cells) if source is not None else None
-    assert now(Half(at(low), at(high), half), state(history, lake_before), at(lake_before)) is not Verdict.WRONG
+    assert judge(Half(at(low), at(high), half), state(history, lake_before), at(lake_before)) is not Verdict.WRONG
     one = OpenRow(("1",), "b", "m", at(low), at(high), digest(half) if half is not None else "")
     assert later(one, state(history, lake_at), at(lake_at)).verdict is not Verdict.WRONG

@@ -23,12 +23,6 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 from cdc_lib.model.table_name import TableName
-from cdc_lib.mysql.connection import Session
-from cdc_lib.mysql.information_schema import InformationSchema
-from cdc_lib.mysql.planned_server import facts_of_cursor
-from cdc_lib.mysql.read_only_session import reading
-from cdc_lib.mysql.server_facts import ServerFacts
-from cdc_lib.plan.start import address_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store.after_merge import keep_after_merge, last_after_merge
 from cdc_lib.store.cursors import required_cursor
@@ -39,7 +33,7 @@ from cdc_lib.verify.changed.looks import AskedRow, Judged, Looks
 from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.lake_tables import LakeTables
 from cdc_lib.verify.source_checksums import SourceSums
-from cdc_lib.verify.subjects import indistinct_rows, subject_at
+from cdc_lib.verify.source_side import WAITS_FOR_SNAPSHOT, SourceSide, indistinct_rows, source_side
 
 PATIENCE_SECONDS = 60.0
 """Read timeout of one statement: a merge does not wait long for a source that does not answer."""
@@ -105,13 +99,10 @@ class _MergedTables:
         chosen = {(one.table, one.lake_table): one for one in self.merge.cut.tables if self._has_rows(one, changed)}
         if not chosen:
             return []
-        config = self.config.at(*address_of(self.config, self.merge.drain))
-        with translate_errors(config.source):
-            catalog = open_catalog(config, keys)
-        with catalog, reading(config.server, self.credentials, PATIENCE_SECONDS) as connection:
-            lake_tables = LakeTables(catalog, config.source)
-            facts = facts_of_cursor(connection, config.server, self.merge.drain)
-            one = _Tables(self.config, self.credentials, self.store, self.merge, lake_tables, connection, facts)
+        with translate_errors(self.config.source):
+            catalog = open_catalog(self.config, keys)
+        with catalog, source_side(self.config, self.credentials, self.merge.drain, PATIENCE_SECONDS) as side:
+            one = _Tables(side, self.store, self.merge, LakeTables(catalog, self.config.source))
             return [
                 one.compared(lake, routed, chosen[routed.table, str(lake.name)])
                 for lake in lake_merges(self.config, [cut.table for cut in self.merge.cut.tables])
@@ -131,13 +122,10 @@ class _MergedTables:
 class _Tables:
     """Compares tables over one session."""
 
-    config: SourceConfig
-    credentials: Credentials
+    side: SourceSide
     store: ObjectStore
     merge: _Merge
     lake_tables: LakeTables
-    connection: Session
-    facts: ServerFacts
 
     def compared(self, lake: LakeMerge, routed: RoutedTable, cut: TableCut) -> ChangedRows:
         """Compare the rows of one table, or report why that cannot be done.
@@ -160,8 +148,8 @@ class _Tables:
                 opened = self.lake_tables.open(lake.name, cut.table, cut.lake_snapshot, routed=routed.target.routed)
                 subject = self._subject(lake, routed, opened.state)
                 if isinstance(subject, Subject):
-                    source = SourceSums(self.connection, subject, chunk_rows=1)
-                    looks = Looks(source, self.facts, self.merge.drain.epoch, whole, opened.state.marker)
+                    source = SourceSums(self.side.connection, subject, chunk_rows=1)
+                    looks = Looks(self.side, source, whole, opened.state.marker)
                     asked, sampled, changes = self._asked(subject, earlier)
                     lake_states = opened.rows(subject, [one.key for one in asked.values()])
                     result = replace(empty, changes=changes, compared=len(asked), sampled=sampled)
@@ -176,18 +164,17 @@ class _Tables:
     @property
     def _most_open(self) -> int:
         """How many rows stay open at most, so that the next merge's own rows are compared too."""
-        return max(1, self.config.verify.after_merge // 2)
+        return max(1, self.side.config.verify.after_merge // 2)
 
     def _skipped(self, lake: LakeMerge, routed: RoutedTable, cut: TableCut) -> str:
         if cut.dropped is not None:
             return "it was dropped at the source"
         if cut.as_of is not None:
-            return "it is quarantined, or released and not in the lake again yet; see cdc status"
-        return indistinct_rows(self.config.source, lake, routed)
+            return WAITS_FOR_SNAPSHOT
+        return indistinct_rows(self.side.config.source, lake, routed)
 
     def _subject(self, lake: LakeMerge, routed: RoutedTable, state: LakeTable) -> Subject | str:
-        reader = InformationSchema(self.connection)
-        subject = subject_at(self.config, self.credentials, reader, lake, routed, lambda: state)
+        subject = self.side.subject(lake, routed, lambda: state)
         if isinstance(subject, str):
             return subject
         if subject.how == "copies":
@@ -198,7 +185,7 @@ class _Tables:
 
     def _asked(self, subject: Subject, earlier: ChangedRows | None) -> tuple[dict[str, AskedRow], bool, int]:
         """Return the rows to compare by their names, whether the merge changed more, and its number of changes."""
-        most, merge_id = self.config.verify.after_merge, self.merge.plan.merge_id
+        most, merge_id = self.side.config.verify.after_merge, self.merge.plan.merge_id
         kept = earlier.open_rows if earlier is not None else ()
         seed = f"{merge_id} {subject.schema.name}"
         found = changed_keys(self.store, subject, self.merge.batches, max(1, most - len(kept)), seed)

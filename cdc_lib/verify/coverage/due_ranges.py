@@ -21,12 +21,6 @@ from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
 from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.merge_plan import Cut, TableCut
-from cdc_lib.mysql.connection import Session
-from cdc_lib.mysql.information_schema import InformationSchema
-from cdc_lib.mysql.planned_server import facts_of_cursor
-from cdc_lib.mysql.read_only_session import reading
-from cdc_lib.mysql.server_facts import ServerFacts
-from cdc_lib.plan.start import address_of
 from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.store.coverage import coverage_of
 from cdc_lib.store.cursors import required_cursor
@@ -36,7 +30,7 @@ from cdc_lib.verify.coverage.hours import Hours
 from cdc_lib.verify.coverage.schedule import Cadence, accrued, next_unit
 from cdc_lib.verify.coverage.table import UNIT_CHUNKS, CoveredTable, TableCoverage, why_not_by_ranges
 from cdc_lib.verify.lake_tables import LakeTables, OpenedTable
-from cdc_lib.verify.subjects import skipped_now, subject_at
+from cdc_lib.verify.source_side import WAITS_FOR_SNAPSHOT, SourceSide, source_side
 
 PATIENCE_SECONDS = 600.0
 """Read timeout of one statement."""
@@ -89,13 +83,12 @@ class CoverageRun:
             return []
         drain = required_cursor(self.cursors, self.config.source, DRAIN)
         lake = required_cursor(self.cursors, self.config.source, LAKE)
-        config = self.config.at(*address_of(self.config, drain))
-        with translate_errors(config.source):
-            catalog = open_catalog(config, self.keys)
-        with catalog, reading(config.server, self.credentials, PATIENCE_SECONDS) as connection:
-            facts = facts_of_cursor(connection, config.server, drain)
-            one = _Session(self, connection, facts, LakeTables(catalog, config.source), cut, drain, lake)
-            return [one.covered(*table, began=began, cadence=cadence) for table in due]
+        with translate_errors(self.config.source):
+            catalog = open_catalog(self.config, self.keys)
+        with catalog, source_side(self.config, self.credentials, drain, PATIENCE_SECONDS) as side:
+            table = CoveredTable(side, self.store, cut, cadence, began, self.now, self.sleep)
+            lake_tables = LakeTables(catalog, self.config.source)
+            return [_covered(table, lake_tables, lake, *one) for one in due]
 
     def _due(
         self, cut: Cut, patterns: Sequence[str], began: datetime, cadence: Cadence
@@ -138,66 +131,49 @@ def cadence_of(config: SourceConfig) -> Cadence:
     return Cadence(settings.cover_every, settings.cover_gap, Hours.of(settings.cover_hours))
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
-    """Compares tables over one session."""
+def _covered(
+    table: CoveredTable,
+    lake_tables: LakeTables,
+    merged: Cursor,
+    lake: LakeMerge,
+    routed: RoutedTable,
+    cut: TableCut,
+    known: Coverage | None,
+) -> TableCoverage:
+    """Compare what is due of one table, or keep why that cannot be done.
 
-    run: CoverageRun
-    connection: Session
-    facts: ServerFacts
-    lake_tables: LakeTables
-    cut: Cut
-    drain: Cursor
-    lake: Cursor
+    Raises:
+        SourceError: the source cannot be read.
+        StoreUnavailable: the store does not answer.
+    """
+    empty = Coverage(table.side.config.source, cut.table, cut.lake_table, table.began, table.began)
+    try:
+        subject, opened = _subject(table.side, lake_tables, merged, lake, routed, cut)
+        if isinstance(subject, Subject) and opened is not None:
+            return table.compared(subject, opened, known or empty, known)
+        why = str(subject)
+    except (SourceError, StoreUnavailable):
+        raise
+    except CdcError as error:
+        if known is not None and not known.skipped:
+            return TableCoverage(cut.table, cut.lake_table, known, failed=error.message)
+        why = error.message
+    skipped = replace(known or empty, ran_at=table.began, skipped=why)
+    if known is None or known.skipped != why:
+        table.keep(known, skipped)
+    return TableCoverage(cut.table, cut.lake_table, skipped)
 
-    def covered(
-        self,
-        lake: LakeMerge,
-        routed: RoutedTable,
-        cut: TableCut,
-        known: Coverage | None,
-        *,
-        began: datetime,
-        cadence: Cadence,
-    ) -> TableCoverage:
-        """Compare what is due of one table, or keep why that cannot be done.
 
-        Raises:
-            SourceError: the source cannot be read.
-            StoreUnavailable: the store does not answer.
-        """
-        config = self.run.config
-        empty = Coverage(config.source, cut.table, cut.lake_table, began, began)
-        table = CoveredTable(
-            config, self.run.store, self.connection, self.facts, self.drain.epoch, self.cut, cadence, began,
-            self.run.now, self.run.sleep,
-        )  # fmt: skip
-        try:
-            subject, opened = self._subject(lake, routed, cut)
-            if isinstance(subject, Subject) and opened is not None:
-                return table.compared(subject, opened, known or empty, known)
-            why = str(subject)
-        except (SourceError, StoreUnavailable):
-            raise
-        except CdcError as error:
-            if known is not None and not known.skipped:
-                return TableCoverage(cut.table, cut.lake_table, known, failed=error.message)
-            why = error.message
-        skipped = replace(known or empty, ran_at=began, skipped=why)
-        if known is None or known.skipped != why:
-            table.keep(known, skipped)
-        return TableCoverage(cut.table, cut.lake_table, skipped)
-
-    def _subject(self, lake: LakeMerge, routed: RoutedTable, cut: TableCut) -> tuple[Subject | str, OpenedTable | None]:
-        config = self.run.config
-        if why := skipped_now(config, self.drain, self.lake, lake, routed):
-            return why, None
-        if cut.as_of is not None:
-            return "it is quarantined, or released and not in the lake again yet; see cdc status", None
-        # Not the cut's snapshot: a repair after it makes none.
-        opened = self.lake_tables.open(lake.name, cut.table, None, routed=routed.target.routed)
-        reader = InformationSchema(self.connection)
-        subject = subject_at(config, self.run.credentials, reader, lake, routed, lambda: opened.state)
-        if isinstance(subject, Subject):
-            return why_not_by_ranges(subject) or subject.as_in(opened.state), opened
-        return subject, None
+def _subject(
+    side: SourceSide, lake_tables: LakeTables, merged: Cursor, lake: LakeMerge, routed: RoutedTable, cut: TableCut
+) -> tuple[Subject | str, OpenedTable | None]:
+    if why := side.skipped(merged, lake, routed):
+        return why, None
+    if cut.as_of is not None:
+        return WAITS_FOR_SNAPSHOT, None
+    # Not the cut's snapshot: a repair after it makes none.
+    opened = lake_tables.open(lake.name, cut.table, None, routed=routed.target.routed)
+    subject = side.subject(lake, routed, lambda: opened.state)
+    if isinstance(subject, Subject):
+        return why_not_by_ranges(subject) or subject.as_in(opened.state), opened
+    return subject, None
