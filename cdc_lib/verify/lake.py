@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,9 +11,27 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
+from cdc_lib.verify.canonical_text import settled
 from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum
 from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.judgement import RowState
+
+
+def states_of(subject: Subject, rows: Iterable[tuple[str, Iterable[str | None], int, Point]]) -> dict[str, RowState]:
+    """Return the rows of a lake table by their names.
+
+    Args:
+        subject: what is compared.
+        rows: of each, its name, the texts of the compared columns, how often it counts, and the change that wrote it.
+    """
+    states: dict[str, RowState] = {}
+    for name, texts, weight, written in rows:
+        cells = tuple(settled(cell, text, subject.values) for cell, text in zip(subject.cells, texts, strict=True))
+        before = states.get(name)
+        copies = weight + (before.copies if before is not None else 0)
+        at = max(written, before.written) if before is not None and before.written is not None else written
+        states[name] = RowState(cells if subject.how != "copies" else (), copies, at, cells)
+    return {name: state for name, state in states.items() if state.copies}
 
 
 class LakeSums(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,12 +24,10 @@ from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.keys import NoSuchKey, order_value
 from cdc_lib.read.lookup import Many
 from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup, shown
-from cdc_lib.verify.canonical_text import settled
 from cdc_lib.verify.cell_arrays import row_hashes, row_texts, text_array
 from cdc_lib.verify.checksums import ListedRow, Sum
 from cdc_lib.verify.comparability import BUCKETS, Key, Subject
 from cdc_lib.verify.hash_kernel import Hashes, crc32_of_each
-from cdc_lib.verify.judgement import RowState
 from cdc_lib.verify.key_values import key_columns
 
 Numbers = NDArray[np.int64]
@@ -108,28 +106,18 @@ class LakeBatch:
         for name, hashed, key in zip(self.names.to_pylist(), hashes, keys, strict=True):
             yield ListedRow(name, hashed, 1, tuple(part or "" for part in key))
 
+    def states(self) -> Iterator[tuple[str, Sequence[str | None], int, Point]]:
+        """Yield each row as :func:`cdc_lib.verify.lake.states_of` takes it; its order key was read."""
+        names = self.names.to_pylist() if self.subject.how != "copies" else map(str, self.hashes.tolist())
+        texts = zip(*(column.to_pylist() for column in self.texts), strict=True)
+        places = zip(*(self.rows.column(name).to_pylist() for name in _WRITTEN), strict=True)
+        for name, cells, weight, place in zip(names, texts, self.weights.tolist(), places, strict=True):
+            yield name, cells, weight, Point(*place)
+
     def filtered(self, kept: Mask) -> LakeBatch:
         """Return some of the rows."""
         mask = pa.array(kept)
         return LakeBatch(self.subject, self.rows.filter(mask), [one.filter(mask) for one in self.texts], self.cuts)
-
-
-def states_of(batches: Iterable[LakeBatch]) -> dict[str, RowState]:
-    """Return rows by their names; the order key of each was read."""
-    states: dict[str, RowState] = {}
-    for batch in batches:
-        subject = batch.subject
-        has_key = subject.how != "copies"
-        names = batch.names.to_pylist() if has_key else map(str, batch.hashes.tolist())
-        rows = zip(*(texts.to_pylist() for texts in batch.texts), strict=True)
-        places = zip(*(batch.rows.column(name).to_pylist() for name in _WRITTEN), strict=True)
-        for name, texts, weight, place in zip(names, rows, batch.weights.tolist(), places, strict=True):
-            cells = tuple(settled(cell, text, subject.values) for cell, text in zip(subject.cells, texts, strict=True))
-            before, written = states.get(name), Point(*place)
-            copies = weight + (before.copies if before is not None else 0)
-            written = max(written, before.written) if before is not None and before.written is not None else written
-            states[name] = RowState(cells if has_key else (), copies, written, cells)
-    return {name: one for name, one in states.items() if one.copies}
 
 
 class LakeReader:

@@ -21,7 +21,8 @@ from cdc_lib.verify.changed.keys import can_be_looked_up
 from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum
 from cdc_lib.verify.comparability import BUCKETS, Key, Subject
 from cdc_lib.verify.judgement import RowState
-from cdc_lib.verify.lake_reader import LakeBatch, LakeReader, Mask, Numbers, states_of
+from cdc_lib.verify.lake import states_of
+from cdc_lib.verify.lake_reader import LakeBatch, LakeReader, Mask, Numbers
 from cdc_lib.verify.lake_tables import LakeTables, OpenedTable
 
 THREADS = 2 if (cpu_count() or 1) >= 4 else 1
@@ -110,7 +111,7 @@ class ArrowLakeSums:
             return np.isin(batch.hashes, asked) if by_hash else pc.is_in(batch.names, asked).to_numpy(False)
 
         batches = self._reader(subject, snapshot, order_keys=True).all()
-        return states_of(batch.filtered(is_asked(batch)) for batch in batches)
+        return states_of(subject, (row for batch in batches for row in batch.filtered(is_asked(batch)).states()))
 
     def _reader(
         self, subject: Subject, snapshot: int, cuts: tuple[int, ...] = (), *, order_keys: bool = False

@@ -34,7 +34,8 @@ from cdc_lib.read.pin import pin
 from cdc_lib.read.snapshot import PinnedSnapshot
 from cdc_lib.verify.comparability import Key, Subject
 from cdc_lib.verify.judgement import RowState
-from cdc_lib.verify.lake_reader import LakeReader, states_of
+from cdc_lib.verify.lake import states_of
+from cdc_lib.verify.lake_reader import LakeReader
 
 CACHE_BYTES = 64 << 20
 """Memory for what is read of files."""
@@ -77,8 +78,8 @@ class OpenedTable:
             StoreError: a file cannot be read.
             ConfigError: the lake table cannot have one of the keys.
         """
-        reader = LakeReader(self.snapshot, subject, order_keys=True)
-        return states_of(reader.of_keys(list(keys))) if keys else {}
+        batches = LakeReader(self.snapshot, subject, order_keys=True).of_keys(list(keys)) if keys else ()
+        return states_of(subject, (row for batch in batches for row in batch.states()))
 
 
 @dataclass(frozen=True, slots=True)

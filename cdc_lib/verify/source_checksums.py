@@ -23,12 +23,10 @@ from cdc_lib.mysql.read_only_session import answer, text_of
 from cdc_lib.snapshot import chunks
 from cdc_lib.verify.canonical_text import Cell, has_null, literal, settled
 from cdc_lib.verify.checksums import ListedRow, Sum, added
-from cdc_lib.verify.comparability import Subject
+from cdc_lib.verify.comparability import Key, Subject
 from cdc_lib.verify.judgement import RowState
 
 log = logging.getLogger(__name__)
-
-Key = tuple[str, ...]
 
 ROWS_BY_KEY = 200
 """Rows that one statement reads by their keys."""
@@ -117,18 +115,7 @@ class SourceSums:
 
     def listed_between(self, after: Key | None, end: Key | None) -> list[ListedRow]:
         """Return the rows after a key, up to another one; None is no bound."""
-        subject = self.subject
-        keys = "".join(f", {_as_text(cell)}" for cell in subject.keys)
-        columns = f"{subject.source_name}, {subject.source_hash}{keys}"
-        rows = self._answer(f"{self._select(columns)}{self._where(after, end)}")
-        self.rest(self.statement_delay)
-        return self._noted(
-            # A row whose text is longer than max_allowed_packet has no hash: its cells are compared.
-            ListedRow(
-                text_of(name) or "", -1 if hashed is None else int(hashed), 1, tuple(text_of(k) or "" for k in key)
-            )
-            for name, hashed, *key in rows
-        )
+        return self._noted(self._listed(self._where(after, end)))
 
     @cached_property
     def cuts(self) -> tuple[int, ...]:
@@ -173,24 +160,23 @@ class SourceSums:
 
     def listed(self, number: int, buckets: Collection[int]) -> list[ListedRow]:
         """Return the rows of some buckets of one range."""
+        chosen = f"{self.subject.source_bucket} IN ({', '.join(map(str, sorted(buckets)))})"
+        wheres = (f"{where}{' AND' if where else ' WHERE'} {chosen}" for where in self._range(number))
+        return self._noted(row for where in wheres for row in self._listed(where))
+
+    def _listed(self, where: str) -> Iterator[ListedRow]:
+        """Yield the rows of a condition; without a key, each with its number of copies."""
         subject = self.subject
-        numbers = ", ".join(map(str, sorted(buckets)))
-        listed = []
-        for where in self._range(number):
-            word = "AND" if where else " WHERE"
-            filtered = f"{where} {word} {subject.source_bucket} IN ({numbers})"
-            columns, group = f"{subject.source_name}, {subject.source_hash}, 1", ""
-            if subject.how == "copies":
-                columns, group = f"{subject.source_hash}, {subject.source_hash}, COUNT(*)", " GROUP BY 1, 2"
-            else:
-                columns += "".join(f", {_as_text(cell)}" for cell in subject.keys)
-            for name, hashed, copies, *key in self._answer(f"{self._select(columns)}{filtered}{group}"):
-                # A row whose text is longer than max_allowed_packet has no hash: its cells are compared.
-                row_hash = -1 if hashed is None else int(hashed)
-                texts = tuple(text_of(one) or "" for one in key)
-                listed.append(ListedRow(text_of(name) or "", row_hash, int(copies), texts))
-            self.rest(self.statement_delay)
-        return self._noted(listed)
+        columns, group = f"{subject.source_name}, {subject.source_hash}, 1", ""
+        if subject.how == "copies":
+            columns, group = f"{subject.source_hash}, {subject.source_hash}, COUNT(*)", " GROUP BY 1, 2"
+        else:
+            columns += "".join(f", {_as_text(cell)}" for cell in subject.keys)
+        for name, hashed, copies, *key in self._answer(f"{self._select(columns)}{where}{group}"):
+            # A row whose text is longer than max_allowed_packet has no hash: its cells are compared.
+            row_hash = -1 if hashed is None else int(hashed)
+            yield ListedRow(text_of(name) or "", row_hash, int(copies), tuple(text_of(one) or "" for one in key))
+        self.rest(self.statement_delay)
 
     def _noted(self, rows: Iterable[ListedRow]) -> list[ListedRow]:
         """Return listed rows, and remember which names several of them have."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,10 +15,10 @@ from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET, OP
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
-from cdc_lib.verify.canonical_text import settled
 from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum
 from cdc_lib.verify.comparability import Subject, lake_cuts, lake_range
 from cdc_lib.verify.judgement import RowState
+from cdc_lib.verify.lake import states_of
 from spark_jobs.changes.table_resets import since_reset
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT
@@ -93,7 +92,7 @@ class SparkLakeSums:
                 f"{struct((EPOCH, BINLOG, OFFSET))} AS written",
             )  # fmt: skip
             rows = frame.where(frame.name.isin(list(keys))).collect()
-        return _states(subject, rows)
+        return states_of(subject, ((row["name"], row["cells"], row["weight"], Point(*row["written"])) for row in rows))
 
     def _hashed(self, subject: Subject, snapshot: int, cuts: tuple[int, ...], within: str = "") -> DataFrame:
         """Return the range, hash, name, key texts and weight of each row."""
@@ -149,21 +148,6 @@ def _bounds(subject: Subject, cuts: tuple[int, ...], ranges: Collection[int]) ->
     bounds = [f"{quoted(subject.first)} > {cuts[least - 1]}"] if least else []
     bounds += [f"{quoted(subject.first)} <= {cuts[greatest]}"] if greatest < len(cuts) else []
     return " AND ".join(bounds)
-
-
-def _states(subject: Subject, rows: Collection[Any]) -> dict[str, RowState]:
-    states: dict[str, RowState] = {}
-    for row in rows:
-        cells = tuple(
-            settled(cell, text, subject.values) for cell, text in zip(subject.cells, row["cells"], strict=True)
-        )
-        written = Point(*row["written"])
-        before = states.get(row["name"])
-        copies = row["weight"] + (before.copies if before else 0)
-        if before is not None and before.written is not None:
-            written = max(written, before.written)
-        states[row["name"]] = RowState(() if subject.how == "copies" else cells, copies, written, cells)
-    return {name: one for name, one in states.items() if one.copies}
 
 
 def _text(value: object) -> str:

@@ -6,6 +6,7 @@ make all later ones differ.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,6 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.verify.batches.cells import Compare, Unsure, compare_of, decoded_text, stored_text
 from cdc_lib.verify.batches.places import KnownOfWindow, Place, StoredChange
-from cdc_lib.verify.batches.unread import UnreadEvents
 
 MAX_DIFFERENCES = 200
 """Most changes of one window that a report lists."""
@@ -28,6 +28,37 @@ MAX_TEXT = 300
 _ROLLED_BACK = "a part of its transaction was rolled back, and mysql-replication gives all rows"
 _NAMELESS = "the binlog does not name the columns, and the batch does not have all of them"
 _XA = "rows of a prepared XA transaction get their place when it is committed"
+
+
+@dataclass(slots=True)
+class UnreadEvents:
+    """Which events were not read, and why. An event without a place means all of its transaction."""
+
+    _begins: list[tuple[int, int]] = field(default_factory=list)
+    _events: dict[tuple[int, int], str] = field(default_factory=dict)
+    _transactions: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    @property
+    def began(self) -> tuple[int, int]:
+        """Where the current transaction began."""
+        return self._begins[-1] if self._begins else (0, 0)
+
+    def begin(self, event: DecodedEvent) -> None:
+        """Take the begin of a transaction."""
+        self._begins.append((event.file, event.offset))
+
+    def add(self, event: DecodedEvent) -> None:
+        """Take an event that was not read."""
+        if event.offset == UNPLACED:
+            self._transactions[self.began] = event.why
+        else:
+            self._events[event.file, event.offset] = event.why
+
+    def why(self, place: Place) -> str:
+        """Return why a change was not read; empty if it was."""
+        index = bisect_right(self._begins, place[:2]) - 1
+        began = self._begins[index] if index >= 0 else (0, 0)
+        return self._events.get(place[:2]) or self._transactions.get(began, "")
 
 
 @dataclass(slots=True)

@@ -21,8 +21,10 @@ from cdc_lib.store import layout
 from cdc_lib.store.batch_rows import committed, read_columns
 from cdc_lib.verify.canonical_text import Cell, has_null
 from cdc_lib.verify.cell_arrays import text_array
-from cdc_lib.verify.changed.sample import chosen_files, chosen_keys
 from cdc_lib.verify.comparability import Subject
+
+READ_ROWS = 100_000
+"""Changes of one table whose keys are read at most; of more, those of some files, chosen at random."""
 
 _YEAR_ZERO = "0000-"
 
@@ -178,3 +180,34 @@ def _keys(store: ObjectStore, one: _KeyFile, parts: int) -> pa.Table:
 def _plain_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return minus zero as zero: they are one key."""
     return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
+
+
+def chosen_files(rows: Sequence[int], random: Random, most: int = READ_ROWS) -> list[int]:
+    """Return the numbers of the files to read, in ascending order: all of them, or random ones until enough rows are among them.
+
+    Args:
+        rows: number of rows of each file.
+        random: chooses.
+        most: rows that are enough.
+    """
+    if sum(rows) <= most:
+        return list(range(len(rows)))
+    shuffled = random.sample(range(len(rows)), len(rows))
+    chosen, total = [], 0
+    for number in shuffled:
+        if total >= most:
+            break
+        chosen.append(number)
+        total += rows[number]
+    return sorted(chosen)
+
+
+def chosen_keys(count: int, most: int, random: Random) -> list[int]:
+    """Return the numbers of the keys to compare, in ascending order: all of them, or ``most`` at random.
+
+    Args:
+        count: of the keys.
+        most: that are compared.
+        random: chooses.
+    """
+    return list(range(count)) if count <= most else sorted(random.sample(range(count), most))

@@ -18,7 +18,8 @@ from cdc_lib.model.table_mode import IS_DELETED, RESET
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.verify.comparability import subject_of
-from cdc_lib.verify.lake_reader import LakeReader, states_of
+from cdc_lib.verify.lake import states_of
+from cdc_lib.verify.lake_reader import LakeReader
 from cdc_lib.verify.lake_tables import LakeTables
 from tests.harness.small_lake import SmallLake, row
 
@@ -92,7 +93,7 @@ def test_all_rows_the_rows_of_ranges_and_the_rows_of_keys_are_the_same(lake, mod
     everything = list(reader.all())
     listed = {one.key: one for batch in everything for one in batch.listed()}
     assert set(listed) == expected
-    states = states_of(everything)
+    states = states_of(subject, (one for batch in everything for one in batch.states()))
     assert {state.shown[subject.cells.index(subject.keys[-1])] for state in states.values()} == {
         k[-1] for k in expected
     }
@@ -163,5 +164,6 @@ def test_without_a_key_a_delete_cancels_an_insert_after_the_last_reset(lake):
     table = lake.make("t", [], "append", key=())
     lake.add(table, [{**row("at", 1, name, offset), OP: op} for op, name, offset in changes])
     shown, subject = opened(lake, key=(), columns=COLUMNS)
-    states = states_of(LakeReader(shown.snapshot, subject, order_keys=True).all())
+    batches = LakeReader(shown.snapshot, subject, order_keys=True).all()
+    states = states_of(subject, (one for batch in batches for one in batch.states()))
     assert [(one.shown[2], one.copies, one.written) for one in states.values()] == [("a", 1, Point(1, 1, 7))]

@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lib.verify.changed.sample import chosen_files, chosen_keys
+from cdc_lib.verify.changed.keys import chosen_files, chosen_keys
 
 sizes = st.lists(st.integers(0, 50), max_size=20)
 
