@@ -29,9 +29,9 @@ from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.cuts import cut_of
 from cdc_lib.verify.cell_arrays import names_of
 from cdc_lib.verify.changed.keys import changed_keys
-from cdc_lib.verify.changed.looks import AskedRow, Judged, Looks
 from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.lake_tables import LakeTables
+from cdc_lib.verify.looks import AskedRow, Judged, Looks
 from cdc_lib.verify.source_checksums import SourceSums
 from cdc_lib.verify.source_side import WAITS_FOR_SNAPSHOT, SourceSide, indistinct_rows, source_side
 

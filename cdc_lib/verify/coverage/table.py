@@ -15,12 +15,12 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.coverage import keep_coverage
 from cdc_lib.verify.cell_arrays import names_of
-from cdc_lib.verify.changed.looks import AskedRow, Looks
 from cdc_lib.verify.checksums import Sum, suspects
 from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.coverage.schedule import Cadence, Unit, accrued, begun, compared, cut_off, next_unit
 from cdc_lib.verify.lake_reader import LakeReader
 from cdc_lib.verify.lake_tables import OpenedTable
+from cdc_lib.verify.looks import AskedRow, Looks
 from cdc_lib.verify.source_checksums import SourceSums
 from cdc_lib.verify.source_side import SourceSide
 
