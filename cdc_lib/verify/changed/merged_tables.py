@@ -7,7 +7,7 @@ Nothing but that document is written. The source is read in one read-only sessio
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -75,7 +75,7 @@ def compare_changed_rows(
     drain = required_cursor(cursors, config.source, DRAIN)
     before = last_after_merge(store, config.source)
     merge = _Merge(plan, cut, drain, load_plan(store, plan), before.by_table if before is not None else {})
-    found = _MergedTables(config, credentials, store, merge).tables(keys)
+    found = _found_in(config, credentials, store, merge, keys)
     known = {**merge.earlier, **{(one.table, one.lake_table): one for one in found}}
     there = {(one.table, one.lake_table) for one in cut.tables}
     tables = tuple(one for pair, one in sorted(known.items()) if pair in there)
@@ -84,38 +84,29 @@ def compare_changed_rows(
     return after
 
 
-@dataclass(frozen=True, slots=True)
-class _MergedTables:
-    """Compares the tables of one merge."""
-
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
-    merge: _Merge
-
-    def tables(self, keys: StoreKeys | None) -> list[ChangedRows]:
-        """Return what was found in each table that has rows to compare."""
-        changed = set(tables_of(self.merge.batches))
-        chosen = {(one.table, one.lake_table): one for one in self.merge.cut.tables if self._has_rows(one, changed)}
-        if not chosen:
-            return []
-        with translate_errors(self.config.source):
-            catalog = open_catalog(self.config, keys)
-        with catalog, source_side(self.config, self.credentials, self.merge.drain, PATIENCE_SECONDS) as side:
-            one = _Tables(side, self.store, self.merge, LakeTables(catalog, self.config.source))
-            return [
-                one.compared(lake, routed, chosen[routed.table, str(lake.name)])
-                for lake in lake_merges(self.config, [cut.table for cut in self.merge.cut.tables])
-                for routed in lake.routed_tables
-                if (routed.table, str(lake.name)) in chosen
-            ]
-
-    def _has_rows(self, one: TableCut, changed: Collection[TableName]) -> bool:
-        """Whether a table is among those that the merge changed, or an earlier merge left rows of it open."""
-        if not self.config.verify.names(*one.table.pair):
-            return False
-        earlier = self.merge.earlier.get((one.table, one.lake_table))
-        return one.table in changed or (earlier is not None and bool(earlier.open_rows))
+def _found_in(
+    config: SourceConfig, credentials: Credentials, store: ObjectStore, merge: _Merge, keys: StoreKeys | None
+) -> list[ChangedRows]:
+    """Return what was found in each table that has rows to compare."""
+    changed = set(tables_of(merge.batches))
+    waiting = {pair for pair, earlier in merge.earlier.items() if earlier.open_rows}
+    chosen = {
+        (one.table, one.lake_table): one
+        for one in merge.cut.tables
+        if config.verify.names(*one.table.pair) and (one.table in changed or (one.table, one.lake_table) in waiting)
+    }
+    if not chosen:
+        return []
+    with translate_errors(config.source):
+        catalog = open_catalog(config, keys)
+    with catalog, source_side(config, credentials, merge.drain, PATIENCE_SECONDS) as side:
+        tables = _Tables(side, store, merge, LakeTables(catalog, config.source))
+        return [
+            tables.compared(lake, routed, chosen[routed.table, str(lake.name)])
+            for lake in lake_merges(config, [cut.table for cut in merge.cut.tables])
+            for routed in lake.routed_tables
+            if (routed.table, str(lake.name)) in chosen
+        ]
 
 
 @dataclass(frozen=True, slots=True)
