@@ -49,12 +49,7 @@ def text_array(cell: Cell, values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def row_hashes(cells: Sequence[Cell], texts: Sequence[pa.Array]) -> Hashes:
-    """Return the hash of each row, as ``Subject.source_hash`` has it at the source.
-
-    Args:
-        cells: of the compared columns.
-        texts: by cell, of each row.
-    """
+    """Return the hash of each row, as ``Subject.source_hash`` has it at the source."""
     return hash_of_each(row_texts(cells, texts))
 
 

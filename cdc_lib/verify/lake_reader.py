@@ -42,7 +42,7 @@ class LakeBatch:
 
     Args:
         subject: what is compared.
-        rows: the columns that were read.
+        rows: the order keys, the operations and the key's first column, as far as they were read.
         texts: of each compared column.
         cuts: the last value of the key's first column in each range but the last.
     """
@@ -152,6 +152,8 @@ class LakeReader:
         more += [OP] if subject.how == "copies" else []
         more += ORDER if subject.folded else _WRITTEN if order_keys or subject.kept_before is not None else ()
         self._columns: tuple[ReadColumn, ...] = snapshot.columns.choose(dict.fromkeys([*self._compared, *more]))
+        first = _named(known, subject.keys[0].column.name)
+        self._beside = list(dict.fromkeys([first, *more]))
 
     def all(self, least: int | None = None, greatest: int | None = None) -> Iterator[LakeBatch]:
         """Yield all rows, some at a time.
@@ -304,7 +306,7 @@ class LakeReader:
         if rows.num_rows:
             pairs = zip(self._subject.cells, self._compared, strict=True)
             texts = [text_array(cell, rows.column(name)) for cell, name in pairs]
-            yield LakeBatch(self._subject, rows, texts, self._cuts)
+            yield LakeBatch(self._subject, rows.select(self._beside), texts, self._cuts)
 
     def _kept(self, table: pa.Table, after: tuple[int, ...] | None) -> Mask:
         """Return which rows the source must have."""

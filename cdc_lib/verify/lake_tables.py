@@ -84,12 +84,7 @@ class OpenedTable:
 
 @dataclass(frozen=True, slots=True)
 class LakeTables:
-    """Opens the lake tables of a source.
-
-    Args:
-        catalog: an open catalog.
-        source: name of the source.
-    """
+    """Opens the lake tables of a source."""
 
     catalog: Catalog
     source: str

@@ -83,13 +83,7 @@ class SourceSide:
         )
 
     def skipped(self, merged: Cursor, lake: LakeMerge, routed: RoutedTable) -> str:
-        """Return why a comparable table is not compared as a whole now; empty if it is.
-
-        Args:
-            merged: the lake cursor.
-            lake: the lake table.
-            routed: the source table.
-        """
+        """Return why a comparable table is not compared as a whole now; empty if it is."""
         if any(one.table == routed.table for one in self.drain.lagging_in(merged)):
             return WAITS_FOR_SNAPSHOT
         if why := indistinct_rows(self.config.source, lake, routed):
@@ -143,13 +137,7 @@ def source_side(
 
 
 def indistinct_rows(source: str, lake: LakeMerge, routed: RoutedTable) -> str:
-    """Return why the rows of a source table cannot be distinguished from others in its lake table; empty if they can.
-
-    Args:
-        source: name of the source.
-        lake: the lake table.
-        routed: the source table.
-    """
+    """Return why the rows of a source table cannot be distinguished from others in its lake table; empty if they can."""
     if len(lake.routed_tables) > 1 and not routed.constants(source):
         return "it shares its lake table with others, and no column there shows the source table of a row"
     return ""

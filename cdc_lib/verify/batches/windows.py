@@ -60,14 +60,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class BatchVerification:
-    """Compares the batches of one source.
-
-    Args:
-        config: of the source.
-        credentials: for the server.
-        store: holds the batches.
-        cursors: the cursor store.
-    """
+    """Compares the batches of one source."""
 
     config: SourceConfig
     credentials: Credentials

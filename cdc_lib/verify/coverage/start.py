@@ -53,12 +53,7 @@ def compare_due_ranges(
 
 
 def said(source: str, done: Iterable[TableCoverage]) -> Iterator[tuple[bool, str]]:
-    """Yield what was found, in lines, each with whether it is a warning.
-
-    Args:
-        source: its name.
-        done: what was done with each table.
-    """
+    """Yield what was found, in lines, each with whether it is a warning."""
     for one in done:
         if one.coverage.skipped:
             yield False, f"{one.table}: not compared by ranges: {one.coverage.skipped}"

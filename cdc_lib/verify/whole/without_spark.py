@@ -62,17 +62,6 @@ def compare(
 ) -> Compared:
     """Compare tables, and store the report; see :meth:`cdc_lib.verify.whole.tables.Verifier.run`.
 
-    Args:
-        config: the source.
-        credentials: its log-in.
-        store: keeps the reports.
-        cursors: the cursor store.
-        lake: of :func:`open_lake`.
-        patterns: of tables; ``verify.tables`` if empty.
-        settings: chunk size and waiting times.
-        say: receives a line for each table.
-        sleep: waits for some seconds.
-
     Raises:
         StoreUnavailable: the lake's catalog or storage does not answer.
         CdcError: see :meth:`cdc_lib.verify.whole.tables.Verifier.run`.
