@@ -111,3 +111,11 @@ def test_every_page_is_in_the_navigation_and_begins_with_its_title():
         assert lines[0].startswith("# ")
         levels = [len(line) - len(line.lstrip("#")) for line in lines if line.startswith("#")]
         assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_the_documentation_can_be_read_to_its_end():
+    """About 45,000 words, and two first pages: what is said twice, or that the command line prints, is cut instead."""
+    texts = {**PAGES, "ARCHITECTURE.md": (ROOT / "ARCHITECTURE.md").read_text()}
+    assert sum(len(text.split()) for text in texts.values()) <= 46_000
+    assert len(PAGES["README.md"].splitlines()) <= 110
+    assert len(texts["ARCHITECTURE.md"].split()) <= 700
