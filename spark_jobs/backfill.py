@@ -27,6 +27,7 @@ from cdc_lib.lake.routing import LakeMerge, lake_merges
 from cdc_lib.merge.answers import answers_for
 from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import StoredBatch, tables_of
+from cdc_lib.merge.source_tables import KeysOf, SourceTables
 from cdc_lib.merge.table_batches import by_table
 from cdc_lib.model.backfill import COPY_SUFFIX, Backfill, BackfillReport, BackfillRequest
 from cdc_lib.model.lake_table import LakeTable, Marker
@@ -40,9 +41,10 @@ from cdc_lib.store.objects.open import open_at
 from spark_jobs.job import arguments_of, ended
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.foreign_changes import ForeignChangeDetector
+from spark_jobs.merging.job import MergeJob
 from spark_jobs.merging.reselect import Say
 from spark_jobs.merging.run import merge_all
-from spark_jobs.merging.table_merge import ATTEMPTS, KeysOf, TableMerge
+from spark_jobs.merging.table_merge import ATTEMPTS
 from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.session import spark_session, table_session
 
@@ -171,21 +173,8 @@ def _attempt(
     decide = BackfillDecision(found.begin, end, (low, high), is_copy=is_copy, from_start=found.from_start)
     watch = None if is_copy else ForeignChangeDetector(config.source, pipeline.store, plan, batches)
     counts = _BatchSelection(decide, archive, config.source, request, say, said)
-    answers = answers_for(config, pipeline.store)
-    job = TableMerge(
-        config,
-        pipeline.store,
-        plan,
-        by_table(batches),
-        None,
-        say,
-        None,
-        decide,
-        waits=False,
-        watch=watch,
-        counts=counts,
-        answers=answers,
-    )
+    sources = SourceTables(config, pipeline.store, plan, by_table(batches), answers_for(config, pipeline.store), counts)
+    job = MergeJob(sources, None, say, None, decide, waits=False, watch=watch)
     say(
         f"{request.period}: {listed((found.chosen, 'window'), (len(found.snapshots), 'snapshot'))}; {counted(len(batches), 'batch')} to read"
     )

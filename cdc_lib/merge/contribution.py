@@ -9,7 +9,7 @@ from cdc_lib.lake.routing import RoutedTable
 from cdc_lib.merge.plan import TableWork, has_arrived
 from cdc_lib.merge.renames import at_point, filled_column, renames_after
 from cdc_lib.model.column_rename import ColumnRename
-from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker, PlacedDefault
+from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker, PlacedDefault, marker_of
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_commit import Filled, Superseded
@@ -143,5 +143,5 @@ def _rules_of_list(work: TableWork, constants: Mapping[str, str]) -> list[Supers
 
 def _has_rows_of(state: LakeTable | None, table: TableName) -> bool:
     """Whether the lake may hold rows of a source table: it has none of a new shard."""
-    marker = state.markers.get(table, Marker()) if state is not None else Marker()
+    marker = marker_of(state, table)
     return marker.merged_to is not None or bool(marker.snapshots)

@@ -20,7 +20,7 @@ from cdc_lib.merge.redefinition import last_reset
 from cdc_lib.merge.renames import at_point, current_name, newest_schema, renames_after
 from cdc_lib.merge.table_resets import Retyped
 from cdc_lib.model.column_rename import ColumnRename
-from cdc_lib.model.lake_table import LakeTable, Marker
+from cdc_lib.model.lake_table import LakeTable, Marker, marker_of
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema import Column, SourceType
 from cdc_lib.model.table_name import TableName
@@ -85,7 +85,7 @@ def types_after(parts: Iterable[Contribution], state: LakeTable | None) -> str:
     before = dict(found)
     for part in parts:
         table = part.routed.table
-        marker = state.markers.get(table, Marker()) if state is not None else Marker()
+        marker = marker_of(state, table)
         since = marker.merged_to if table in found else None  # rows from before it are older than those of the types
         batches = [each.batch for each in part.work.inputs if since is None or _end(each.batch) > since]
         schema = newest_schema(table, sorted(batches, key=_begin), part.renames)

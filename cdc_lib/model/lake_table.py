@@ -424,3 +424,8 @@ class LakeTable:
 def computed_from(text: str | None) -> dict[str, str]:
     """Return the computed columns in the table's property, with their expressions; none without it."""
     return {str(name): str(one) for name, one in json.loads(text).items()} if text else {}
+
+
+def marker_of(state: LakeTable | None, table: TableName) -> Marker:
+    """Return a source table's marker; an empty one if no merge wrote rows of it."""
+    return state.markers.get(table, Marker()) if state is not None else Marker()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from cdc_lib.model.lake_table import Marker
+from cdc_lib.model.lake_table import LakeColumn, Marker
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 
@@ -53,6 +53,10 @@ class Filled:
     value: str | None
     columns: Mapping[str, str]
     since: Point | None = None
+
+    def column_in(self, columns: Iterable[LakeColumn]) -> LakeColumn | None:
+        """Return the column of a lake table to fill; None if it does not have it yet."""
+        return next((one for one in columns if one.name.lower() == self.column.lower()), None)
 
 
 @dataclass(frozen=True, slots=True)

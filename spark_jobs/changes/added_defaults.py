@@ -14,11 +14,6 @@ from cdc_lib.model.table_commit import Filled
 from spark_jobs.sql import belongs, point, struct, text_literal
 
 
-def column_of(one: Filled, columns: Iterable[LakeColumn]) -> LakeColumn | None:
-    """Return the lake column to fill; None if the lake does not have it yet."""
-    return next((column for column in columns if column.name.lower() == one.column.lower()), None)
-
-
 def filled_value(column: LakeColumn, fills: Iterable[Filled], value: str, relation: str = "") -> str:
     """Return an expression for a cell, with the column's default if the row is older than the column.
 

@@ -41,7 +41,7 @@ from cdc_lib.model.publication import publication
 from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_mode import IS_CURRENT, RESET
 from cdc_lib.ports import ReadRows, Replaced, Reselect
-from spark_jobs.changes.added_defaults import column_of, filled_columns, update_sql
+from spark_jobs.changes.added_defaults import filled_columns, update_sql
 from spark_jobs.changes.computed import recompute_sql, written_rows
 from spark_jobs.errors import is_overtaken, said, translate_errors
 from spark_jobs.iceberg.arrow_rows import ArrowRows
@@ -323,7 +323,7 @@ class IcebergTable(DefinedTable):
     def _fill(self, table: LakeTable, fills: Sequence[Filled], branch: Branch) -> None:
         """Fill added columns of existing rows with their defaults."""
         for one in () if table.empty else fills:
-            if (column := column_of(one, table.columns)) is not None:
+            if (column := one.column_in(table.columns)) is not None:
                 where = f"{quoted(OP)} <> '{RESET}'" if table.mode == "append" else ""
                 lake = full_name(self._name, branch.name)
                 self._execute(branch, update_sql(lake, one, column, where), SAME_ROWS)

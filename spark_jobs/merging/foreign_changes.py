@@ -26,7 +26,7 @@ from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.table_faults import FailedTable
 from cdc_lib.merge.table_resets import statement_effects
 from cdc_lib.model.foreign import ForeignCommit, Past
-from cdc_lib.model.lake_table import LakeTable, Marker
+from cdc_lib.model.lake_table import LakeTable, Marker, marker_of
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
@@ -165,7 +165,7 @@ class ForeignChangeDetector:
 
     def _unknown(self, table: TableName, cuts: Sequence[TableCut], state: LakeTable | None) -> LakeFault | None:
         """Return the fault of a lake table that no cut of the source names."""
-        marker = state.markers.get(table, Marker()) if state is not None else Marker()
+        marker = marker_of(state, table)
         if (fault := unpublished(state)) is not None:
             return fault
         if state is not None and marker.is_foreign_to(self.plan.source_uuid):

@@ -23,6 +23,7 @@ from cdc_lib.merge.answers import answers_for
 from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import StoredBatch, tables_of
 from cdc_lib.merge.publish import publish_cut
+from cdc_lib.merge.source_tables import SourceTables
 from cdc_lib.merge.table_batches import by_table
 from cdc_lib.merge.table_faults import FailedTable
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
@@ -34,10 +35,12 @@ from cdc_lib.store.cuts import last_cut, last_cut_by, named_snapshots
 from spark_jobs.disks import disks_of
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.comments import carry_comments, comments_of
+from spark_jobs.merging.cut_entries import UnchangedTables
 from spark_jobs.merging.faulty_tables import FaultyTables, report_foreign_commits
 from spark_jobs.merging.foreign_changes import ForeignChangeDetector
+from spark_jobs.merging.job import MergeJob, Now, utc_now
 from spark_jobs.merging.reselect import Origin, Say
-from spark_jobs.merging.table_merge import Now, TableMerge, utc_now
+from spark_jobs.merging.table_merge import merge_table
 from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.parallel_tables import in_parallel
 from spark_jobs.runtime.session import spark_session
@@ -152,19 +155,14 @@ def merge(
     watch = ForeignChangeDetector(config.source, store, plan, batches, known.tables if known is not None else ())
     lag = lag_of(plan, batches)
     named = lru_cache(partial(named_snapshots, store, config.source))
-    answers = answers_for(config, store)
-    job = TableMerge(
-        config,
-        store,
-        plan,
-        by_table(batches),
+    job = MergeJob(
+        SourceTables(config, store, plan, by_table(batches), answers_for(config, store)),
         origin,
         say,
         lag,
         watch=watch,
         named_by_cuts=named,
         now=now,
-        answers=answers,
         refused=refused | _without_namespace(spark, [lake for lake in lakes if lake not in refused]),
     )
     faulty = FaultyTables.of(config, store, plan, say)
@@ -179,7 +177,7 @@ def merge(
     uncommented = carry_comments(spark, config, found, say)
     touched = {(cut.table, cut.lake_table) for cut in merged}
     untouched = [cut for cut in before.tables if (cut.table, cut.lake_table) not in touched] if before else []
-    current = job.unchanged(spark, untouched, {cut.lake_table for cut in merged} | faulty.lake_tables)
+    current = UnchangedTables(job).entries(spark, untouched, {cut.lake_table for cut in merged} | faulty.lake_tables)
     report_foreign_commits(store, watch, lambda _: None)
     faulty.add_untouched(watch)
     faulty.leave_out(len(lakes))
@@ -207,7 +205,7 @@ def _without_namespace(spark: SparkSession, lakes: Sequence[LakeMerge]) -> dict[
 
 def merge_all(
     spark: SparkSession,
-    job: TableMerge,
+    job: MergeJob,
     lakes: Sequence[LakeMerge],
     say: Say,
     failed: list[FailedTable] | None = None,
@@ -217,7 +215,7 @@ def merge_all(
 
     Args:
         spark: a session.
-        job: merges one table.
+        job: the merge.
         lakes: the tables.
         say: receives one line for each table.
         failed: receives the tables that fail.
@@ -248,10 +246,10 @@ def merge_all(
     return [cut for cuts in merged for cut in cuts]
 
 
-def _merged(job: TableMerge, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
+def _merged(job: MergeJob, session: SparkSession, lake: LakeMerge) -> list[TableCut]:
     """Merge one lake table; what is not an error of the tree becomes one, so that it fails this table alone."""
     try:
-        return job.run(session, lake)
+        return merge_table(job, session, lake)
     except CdcError:
         raise
     except Exception as error:

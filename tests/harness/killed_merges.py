@@ -9,7 +9,7 @@ from cdc_lib.model.merge_plan import MergePlan
 from spark_jobs.iceberg import lake_table
 from spark_jobs.iceberg.deleted_rows import DeletedRows
 from spark_jobs.iceberg.row_files import RowFiles
-from spark_jobs.merging import table_merge
+from spark_jobs.merging import rows_commit
 from tests.harness.lake import Lake
 
 OF_ARROW = {"_written": RowFiles, "_write_vectors": DeletedRows}
@@ -26,6 +26,6 @@ def merge_killed_at(monkeypatch: pytest.MonkeyPatch, where: str, lake: Lake, pla
     with monkeypatch.context() as patch:
         patch.setattr(owner, where, killed)
         if owner is lake_table.IcebergTable:
-            patch.setattr(table_merge, "is_done_here", lambda *_: False)
+            patch.setattr(rows_commit, "is_done_here", lambda *_: False)
         with pytest.raises(MergeError, match="killed"):
             lake.merge(plan)

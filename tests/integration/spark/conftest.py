@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.merging import table_merge
+from spark_jobs.merging import rows_commit
 from tests.harness.lake import Lake, empty_catalog
 
 HERE = Path(__file__).parent
@@ -90,4 +90,4 @@ def lake(spark_lake, tmp_path: Path) -> Lake:
 @pytest.fixture
 def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Merge few rows as many: by Spark SQL."""
-    monkeypatch.setattr(table_merge, "is_done_here", lambda *_: False)
+    monkeypatch.setattr(rows_commit, "is_done_here", lambda *_: False)

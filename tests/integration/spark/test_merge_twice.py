@@ -7,7 +7,7 @@ import pytest
 from cdc_lib.errors import MergeConflict
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.lake_table import IcebergTable
-from spark_jobs.merging import table_merge
+from spark_jobs.merging import rows_commit
 from tests.harness.batches import BIGINT, TEXT, Row, table
 from tests.harness.races import at_once
 
@@ -41,7 +41,7 @@ def overtaken(lake, monkeypatch, commit, plan):
 
     monkeypatch.setattr(owner, commit, after_the_other)
     if owner is IcebergTable:
-        monkeypatch.setattr(table_merge, "is_done_here", lambda *_: False)
+        monkeypatch.setattr(rows_commit, "is_done_here", lambda *_: False)
     lake.merge(plan)
     assert others
     monkeypatch.undo()
@@ -79,7 +79,7 @@ def test_an_overtaken_merge_of_deletes_does_not_move_the_marker_backward(lake, m
 
     monkeypatch.setattr(owner, commit, after_the_others)
     if owner is IcebergTable:
-        monkeypatch.setattr(table_merge, "is_done_here", lambda *_: False)
+        monkeypatch.setattr(rows_commit, "is_done_here", lambda *_: False)
     lake.merge(deletes)
     assert lake.state(orders.name).marker == others[1]
     assert ids(lake, orders) == [12, 13, 211, 212, 213]

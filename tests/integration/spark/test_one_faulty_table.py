@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from spark_jobs.merging.table_merge import TableMerge
+from cdc_lib.merge.table_work import TableDecisions
 from tests.harness.shop import Shop
 
 
@@ -66,7 +66,7 @@ def test_a_column_that_only_the_merge_refuses_quarantines_the_table_alone(shop):
 @pytest.mark.parametrize("error", [TypeError("unhashable type"), ValueError("not a literal")])
 def test_an_error_that_nobody_foresaw_fails_its_table_alone(shop, monkeypatch, error):
     """Its text is in the record, and the table is right after it is resumed."""
-    decide = TableMerge._work
+    decide = TableDecisions._work
 
     def failing(job, table, *rest):
         if table.pair[1] == "orders":
@@ -75,7 +75,7 @@ def test_an_error_that_nobody_foresaw_fails_its_table_alone(shop, monkeypatch, e
 
     shop.change(1)
     with monkeypatch.context() as patched:
-        patched.setattr(TableMerge, "_work", failing)
+        patched.setattr(TableDecisions, "_work", failing)
         assert str(error) in shop.run()
     shop.change(2)
     shop.cdc("cdc quarantine resume shop shop.orders")

@@ -44,7 +44,9 @@ def rolled_back_at_once(shop):
     """Another tool takes the merged rows out of the table before the merge has looked."""
     (last,) = shop.sql("SELECT snapshot_id FROM {t}.snapshots ORDER BY committed_at DESC LIMIT 1")
     shop.execute("UPDATE orders SET v = 'merged' WHERE id = 4")
-    shop.others.act_after(TableMerge, "_apply", lambda: shop.call("rollback_to_snapshot", f"snapshot_id => {last[0]}"))
+    shop.others.act_after(
+        TableMerge, "_applied", lambda: shop.call("rollback_to_snapshot", f"snapshot_id => {last[0]}")
+    )
 
 
 def drained_with_a_mask(shop):
@@ -101,7 +103,7 @@ def test_what_the_page_says_ends_each_stop_that_others_cause_and_the_tables_are_
 def test_a_merge_whose_columns_another_merge_renamed_begins_again(shop):
     """`columns of the lake table were renamed meanwhile`: it is retried at once, and the tables are equal afterwards."""
     conflicts = []
-    attempt = TableMerge._attempt
+    attempt = TableMerge.attempt
 
     def recorded(*arguments):
         try:
@@ -110,7 +112,7 @@ def test_a_merge_whose_columns_another_merge_renamed_begins_again(shop):
             conflicts.append(str(error))
             raise
 
-    shop.others.patch.setattr(TableMerge, "_attempt", recorded)
+    shop.others.patch.setattr(TableMerge, "attempt", recorded)
     for old, new in (("n", "m"), ("m", "n")):
         shop.execute(f"ALTER TABLE orders RENAME COLUMN {old} TO {new}")
         shop.execute(f"UPDATE orders SET {new} = 70 WHERE id = 7")

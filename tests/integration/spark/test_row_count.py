@@ -13,7 +13,7 @@ from cdc_lib.store.failed_tables import last_stopped
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.iceberg.row_files import RowFiles
-from spark_jobs.merging import table_merge
+from spark_jobs.merging import rows_commit
 from tests.harness.batches import BIGINT, INT, Row, table
 from tests.harness.lake import Lake
 
@@ -143,7 +143,7 @@ def merged(lake, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(fault.owner, fault.name, broken)
             if fault.owner is IcebergTable:
-                patch.setattr(table_merge, "is_done_here", lambda *_: False)
+                patch.setattr(rows_commit, "is_done_here", lambda *_: False)
             with pytest.raises(MergeError, match="does not add up") as caught:
                 here.merge(plan)
         assert not caught.value.retryable

@@ -18,7 +18,7 @@ from cdc_lib.model.schema import SourceType
 from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.iceberg import arrow_rows, file_streams
 from spark_jobs.iceberg.arrow_rows import ArrowRows
-from spark_jobs.merging import table_merge
+from spark_jobs.merging import rows_commit
 from spark_jobs.runtime import session
 from tests.harness import engine_tables
 from tests.harness.batches import BIGINT, INT, TEXT, Row, table
@@ -77,7 +77,7 @@ def ways(lake, monkeypatch, mode, layout, sections):
     settings["layouts"] = [{"tables": "*.*", **layout}]
     here = Lake(lake.spark, type(lake.config).model_validate(settings), lake.store)
     starts, done = count(4, 100), []
-    real, is_plain = ArrowRows._write, table_merge.is_plain
+    real, is_plain = ArrowRows._write, rows_commit.is_plain
 
     def noted(self, *arguments):
         written = real(self, *arguments)
@@ -86,7 +86,7 @@ def ways(lake, monkeypatch, mode, layout, sections):
 
     monkeypatch.setattr(ArrowRows, "_write", noted)
     monkeypatch.setattr(
-        table_merge, "is_plain", lambda routed, *more: routed.table == names[0] and is_plain(routed, *more)
+        rows_commit, "is_plain", lambda routed, *more: routed.table == names[0] and is_plain(routed, *more)
     )
 
     def merge(
@@ -278,7 +278,7 @@ def test_partitions_are_those_of_spark(lake, tmp_path, monkeypatch, transform, v
     monkeypatch.setattr(ArrowRows, "_write", lambda *given: (real(*given), written.append(given))[0])
     merge(here, chosen)
     assert len(written) == 2 * len(chosen)
-    monkeypatch.setattr(table_merge, "is_done_here", lambda *_: False)
+    monkeypatch.setattr(rows_commit, "is_done_here", lambda *_: False)
     merge(there, chosen)
     assert len(written) == 2 * len(chosen)
     for one in chosen:
@@ -454,7 +454,7 @@ def test_a_file_of_positions_of_several_data_files_stays(lake, ways, monkeypatch
     for name in (arrow, spark):
         lake.spark.sql(f"ALTER TABLE {lake.name(name)} SET TBLPROPERTIES ('write.delete.granularity' = 'partition')")
     with monkeypatch.context() as patch:
-        patch.setattr(table_merge, "is_done_here", lambda *_: False)
+        patch.setattr(rows_commit, "is_done_here", lambda *_: False)
         merge([row("u", 2010, 1), row("u", 2011, 1001), row("d", 2012, 3)], by=0)
     [shared] = [one for one in files(lake, arrow) if one["content"]]
     assert shared["record_count"] == 3

@@ -35,7 +35,7 @@ from cdc_lib.verify.lake import RepairRequest
 from spark_jobs.backfill import backfill
 from spark_jobs.iceberg import lake_table, upkeep
 from spark_jobs.maintain import maintain
-from spark_jobs.merging import table_merge
+from spark_jobs.merging import rows_commit
 from spark_jobs.merging.repair import SparkRepairer
 from tests.chaos.labelled_merge import CHORES, COMMITS, TIDYING
 from tests.harness.batches import BIGINT, IDENTITY, INT, START_TIME, Row, at, table
@@ -265,7 +265,7 @@ def overlapped(lake, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, around)
             if deed in OF_SPARK:
-                patch.setattr(table_merge, "is_done_here", lambda *_: False)
+                patch.setattr(rows_commit, "is_done_here", lambda *_: False)
             # A person asks again where another commit came first.
             with suppress(MergeConflict):
                 getattr(writers, first)()
@@ -304,7 +304,7 @@ def interleaved(lake, monkeypatch):
             return wrapped
 
         with monkeypatch.context() as patch:
-            patch.setattr(table_merge, "is_done_here", lambda *_: False)
+            patch.setattr(rows_commit, "is_done_here", lambda *_: False)
             for deed in {first_deed, second_deed}:
                 owner, name = POINTS[deed]
                 patch.setattr(owner, name, around(getattr(owner, name), deed))

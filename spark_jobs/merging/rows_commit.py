@@ -1,0 +1,187 @@
+"""One commit of a merge to a lake table: the changes of source tables, applied in Arrow, or by Spark SQL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc_lib.apply.decide import files_of, is_few, is_plain
+from cdc_lib.apply.fills import filled
+from cdc_lib.apply.rows import LakeShape, changes_of
+from cdc_lib.lake.routing import LakeMerge
+from cdc_lib.merge.contribution import Contribution
+from cdc_lib.merge.renames import newest_schema
+from cdc_lib.model.lake_table import LakeColumn, LakeTable, marker_of
+from cdc_lib.model.manifest import DataFile
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.table_commit import Changes, TableCommit
+from cdc_lib.model.table_mode import Mode
+from cdc_lib.reselect.policy import reads_all
+from spark_jobs.changes.added_defaults import filled_columns
+from spark_jobs.changes.filters import filtered
+from spark_jobs.changes.frames import RowMapping, changes
+from spark_jobs.changes.in_spark import fills_here, filtered_here
+from spark_jobs.changes.table_resets import entries
+from spark_jobs.lake_format import LakeTarget
+from spark_jobs.merging.job import MergeJob
+from spark_jobs.merging.range_deletes import RangeDeletes
+from spark_jobs.merging.reselect import SourceReselect
+from spark_jobs.runtime.parallelism import is_local, shuffled_for
+
+ROWS_BESIDE = 20_000
+"""Most changes of a table that are applied in the memory of this process beside those of other tables."""
+
+_TURN = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class RowsCommit:
+    """The changes of source tables, and what is committed with them.
+
+    Args:
+        job: the merge.
+        session: a Spark session.
+        target: the lake table.
+        lake: its name and source tables.
+        state: it before the merge; None if it did not exist.
+        columns: its columns now.
+        parts: the source tables with their changes.
+        commit: markers, and changes to existing rows.
+        to_come: whether a first snapshot is pending, which will replace rows that cannot be completed.
+    """
+
+    job: MergeJob
+    session: SparkSession
+    target: LakeTarget
+    lake: LakeMerge
+    state: LakeTable | None
+    columns: Sequence[LakeColumn]
+    parts: Sequence[Contribution]
+    commit: TableCommit
+    to_come: bool
+
+    def apply(self) -> int:
+        """Commit; returns the number of changes."""
+        applied = self._in_arrow() if self._is_in_arrow() else None
+        return self._by_spark() if applied is None else applied
+
+    @property
+    def _mode(self) -> Mode:
+        return self.parts[0].work.mode
+
+    @property
+    def _guard(self) -> bool:
+        return any(part.work.guard for part in self.parts)
+
+    @property
+    def _rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+    def _is_in_arrow(self) -> bool:
+        """Whether the changes are applied without Spark SQL."""
+        config = self.job.config
+        rules = (config.reselect.rule(part.routed.database, part.routed.name) for part in self.parts)
+        if self.job.origin is not None and not self.to_come and any(reads_all(rule, self.job.lag) for rule in rules):
+            return False
+        files = [files_of(part.routed.table, part.work.inputs) for part in self.parts]
+        plain = (
+            is_plain(
+                part.routed,
+                part.work,
+                marker_of(self.state, part.routed.table),
+                self.job.plan,
+                self.commit.supersedes,
+                of_part,
+            )
+            for part, of_part in zip(self.parts, files, strict=True)
+        )
+        return is_done_here(self.session, [one for of_part in files for one in of_part]) and all(plain)
+
+    def _in_arrow(self) -> int | None:
+        """Apply the changes without Spark SQL; None if Spark has to do it."""
+        with _TURN if self._rows > ROWS_BESIDE else nullcontext():
+            return self.target.replace(self._changes_in_arrow, self.commit, guard=self._guard)
+
+    def _changes_in_arrow(self, fields: tuple[pa.Field, ...]) -> Iterator[pa.Table]:
+        source = self.job.config.source
+        for part in self.parts:
+            routed = part.routed
+            shape = LakeShape(routed.table, fields, routed.constants(source), routed.target.keeps, part.renames)
+            fills = fills_here(self.session, part.filled(source), self.columns, fields)
+            for rows in changes_of(self.job.store, part.work.inputs, shape):
+                yield filtered_here(
+                    self.session, filled(rows, fills), self.columns, routed.target.where, self._mode, routed.table
+                )
+            yield from (shape.reset(one) for one in part.entries)
+
+    def _by_spark(self) -> int:
+        frames = [self._frame(part) for part in self.parts]
+        frame = reduce(_union, [*frames, *self._removals(frames)])
+        with shuffled_for(self.session, self.job.config.merge, self._rows):
+            if self._mode == "append":
+                return self.target.append(frame, self.commit)
+            with self._reading_back() as reselect:
+                rows = Changes(frame, self._guard, self._rows, self.to_come)
+                return self.target.upsert(rows, self.commit, reselect)
+
+    def _frame(self, part: Contribution) -> DataFrame:
+        routed, source = part.routed, self.job.config.source
+        mapping = RowMapping(routed.target.keeps, routed.constants(source), part.work.marker.reads)
+        mapping = replace(mapping, ahead_until=part.work.ahead_until, renames=part.renames)
+        frame = changes(self.session, self.job.store, routed.table, part.work.inputs, self.columns, mapping)
+        if values := filled_columns(part.filled(source), self.columns):
+            frame = frame.withColumns(values)
+        return filtered(frame, routed.target.where, part.work.mode, routed.table)
+
+    def _removals(self, frames: Sequence[DataFrame]) -> Iterator[DataFrame]:
+        """Yield deletes of rows in read ranges that are in no chunk; in append mode the entries of resets."""
+        for part, frame in zip(self.parts, frames, strict=True):
+            constants = part.routed.constants(self.job.config.source)
+            if part.work.mode == "append":
+                resets = entries(self.session, part.entries, self.columns, constants)
+                yield from () if resets is None else (resets,)
+                continue
+            if self.state is None or self.state.snapshot_id is None or not part.work.ranges:
+                continue
+            max_keys = self.job.config.reselect.rule(part.routed.database, part.routed.name).max_keys
+            of_ranges = RangeDeletes(
+                self.session, self.lake.name, self.state, self.columns, constants, self.job.origin, max_keys
+            )
+            for one in part.work.ranges:
+                yield of_ranges.of(one, frame, part.work.kept_before(one.point))
+
+    @contextmanager
+    def _reading_back(self) -> Iterator[SourceReselect | None]:
+        """Yield the re-selection, None while a first snapshot is pending; its files are removed after the block."""
+        job, origin = self.job, self.job.origin
+        if origin is None or self.to_come:
+            yield None
+            return
+        newest = [
+            (part.routed, newest_schema(part.routed.table, job.sources.of(part.routed.table), part.renames))
+            for part in self.parts
+        ]
+        tables = [(routed, schema) for routed, schema in newest if schema is not None]
+        back = SourceReselect(
+            self.session, job.config, job.store, job.plan, origin, job.lag, job.say, self.target.evolve, tables
+        )
+        try:
+            yield back
+        finally:
+            back.remove()
+
+
+def is_done_here(session: SparkSession, files: Sequence[tuple[DataFile, TableSchema]]) -> bool:
+    """Whether this process applies the changes of files: they are few, or there are no other machines for them."""
+    return is_local(session) or is_few(files)
+
+
+def _union(one: DataFrame, other: DataFrame) -> DataFrame:
+    """Return the union of two frames; without ``_absent``, all rows of a frame are complete."""
+    return one.unionByName(other, allowMissingColumns=True)
