@@ -18,9 +18,9 @@ FAILURES = (ZstdError, zlib.error)
 
 _HEADER = 19
 _TRANSACTION = 40
-_MARIADB = {165: 2, 166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
-"""By the type of a compressed event, that of the event that it was made of."""
-_QUERY, _UPDATES = 2, (24, 31)
+_MARIADB = {166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
+"""By the type of a compressed row event, that of the event that it was made of; statements are read in another way."""
+_UPDATES = (24, 31)
 _WIDTHS = {252: 2, 253: 3, 254: 8}
 
 
@@ -75,17 +75,12 @@ def events_of(event: bytes) -> Iterator[bytes]:
 
 
 def uncompressed(event: bytes) -> bytes:
-    """Return a compressed event of MariaDB as the event that it was made of, with its checksum."""
+    """Return a compressed row event of MariaDB as the event that it was made of, with its checksum."""
     kind = _MARIADB[event[4]]
-    at = _HEADER + (
-        13 if kind == _QUERY else 8
-    )  # after the thread, the times and the lengths; after the table and flags
-    if kind == _QUERY:
-        at += int.from_bytes(event[at - 2 : at], "little") + event[_HEADER + 8] + 1  # variables, and the database
-    else:
-        at += int.from_bytes(event[at : at + 2], "little") if kind > _UPDATES[0] + 1 else 0
-        columns, at = _packed(event, at)
-        at += (columns + 7) // 8 * (2 if kind in _UPDATES else 1)
+    at = _HEADER + 8  # after the table and the flags
+    at += int.from_bytes(event[at : at + 2], "little") if kind > _UPDATES[0] + 1 else 0
+    columns, at = _packed(event, at)
+    at += (columns + 7) // 8 * (2 if kind in _UPDATES else 1)
     inflater = zlib.decompressobj()
     body = event[_HEADER:at] + inflater.decompress(event[at + 1 + (event[at] & 7) :])
     return _placed(event, event[:4] + bytes([kind]) + event[5:9], body + inflater.unused_data, event[17:_HEADER])
