@@ -376,14 +376,13 @@ class Histories:
             self.known[layout.version_key(known)] = True
             return known.definition
         if entity[1] and self.versions.has_unseen(*entity, lost.position):
-            raise self._still_unknown(entity, replace(lost, why=UNSEEN), [], can_be_read=kept(*entity) == "rows")
+            raise self._still_unknown(entity, replace(lost, why=UNSEEN), [], kept)
         with self._reader() as read_one:
             one = read_one(entity)
         named = already_read.naming(entity, lost.position, one.binlog_end)
         seen = [dated for dated in named if lost.position < dated[0] < one.binlog_end]
         if seen or one.definition is None:
-            can_be_read = one.definition is not None and kept(*entity) == "rows"
-            raise self._still_unknown(entity, lost, seen, can_be_read=can_be_read)
+            raise self._still_unknown(entity, lost, seen, kept)
         state = self._put(entity, lost.position, one.definition)
         return state.definition or one.definition
 
@@ -393,13 +392,14 @@ class Histories:
         return statement.text if plain else concealed(statement.text, statement.quotings)
 
     def _still_unknown(
-        self, entity: Entity, lost: UnknownDefinition, seen: list[Dated], *, can_be_read: bool = False
+        self, entity: Entity, lost: UnknownDefinition, seen: list[Dated], kept: Callable[[str, str], Kept] | None = None
     ) -> DecodeError:
         what = f"after {self._shown(lost.statement)[:200]!r} ({lost.why})" if lost.statement else f"({lost.why})"
         later = "it changed, or does not exist any more"
         if seen:
             later = f"it was changed again at {seen[0][0]} by {self._shown(seen[0][1])[:200]!r}"
-        kind, hint = (TableReplaced, "The table is read again automatically.") if can_be_read else (UnknownSchema, HINT)
+        again = kept is not None and bool(entity[1]) and kept(*entity) == "rows"
+        kind, hint = (TableReplaced, "The table is read again automatically.") if again else (UnknownSchema, HINT)
         return kind(
             f"the columns of a table are not known from {lost.position} on {what}, and cannot be read from the server: {later}",
             hint=hint,

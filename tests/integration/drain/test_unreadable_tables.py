@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cdc_lib.config import Credentials
-from cdc_lib.errors import SourceUnavailable, TableUnreadable, UnknownSchema
+from cdc_lib.errors import SourceUnavailable, TableReplaced, TableUnreadable
 from cdc_lib.mysql import connection as connecting
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
@@ -82,7 +82,7 @@ def test_without_quarantine_the_error_names_the_table(any_server, database, tmp_
 
 @pytest.mark.parametrize("on_error", ["stop", "quarantine"])
 def test_a_database_that_was_dropped_since_is_no_error_of_the_server(any_server, database, tmp_path, on_error):
-    """Rows of a table whose names nobody knows any more: the table is named, and with quarantine the other continues."""
+    """Rows of a table whose names nobody knows any more: the table is named, and the other continues."""
     with row_metadata(any_server, "MINIMAL"):
         patterns = {"include": [f"{database}.*", f"{database}_gone.*"]}
         capture = capturing(any_server, database, tmp_path, on_error=on_error, start="latest", tables=patterns)
@@ -94,20 +94,17 @@ def test_a_database_that_was_dropped_since_is_no_error_of_the_server(any_server,
         capture.store.delete([key for key in capture.visible() if "/schemas/" in key])
         any_server.execute(f"DROP DATABASE {database}_gone")
         (window,) = capture.pipeline.plan(by="test")
-        if on_error == "stop":
-            with pytest.raises(UnknownSchema, match="or does not exist any more") as caught:
-                capture.pipeline.drain(window)
-            assert caught.value.context["table"] == f"{database}_gone.bad"
-            assert "reached" not in str(caught.value)
-            return
         (left_out,) = capture.pipeline.drain(window).quarantined
-        assert (left_out.table, left_out.fault.code) == (f"{database}_gone.bad", UnknownSchema.code)
+        assert (left_out.table, left_out.fault.code) == (f"{database}_gone.bad", TableReplaced.code)
+        assert "or does not exist any more" in left_out.fault.reason
+        assert "reached" not in left_out.fault.reason
         manifest = capture.manifest(layout.manifest_key(window))
         assert {file.table for file in manifest.files} == {f"{database}.good"}
         assert capture.ops(manifest, "good") == [("c", 3)]
-        acknowledged = capture.pipeline.ack_drain(by="test").quarantined
-        assert [one.table for one in acknowledged] == [f"{database}_gone.bad"]
+        capture.pipeline.ack_drain(by="test")
         assert cursor(capture).position == window.stop
+        assert drained(capture) == []
+        assert not cursor(capture).tables_to_resnapshot
 
 
 def test_a_table_that_the_user_may_not_read_is_named(any_server, database, tmp_path):

@@ -278,6 +278,42 @@ def test_a_database_that_had_no_table_gives_its_character_set(unnamed, database,
     assert [(row["id"], row["d"]) for row in capture.rows(manifest, "a")] == [(1, "a")]
 
 
+@pytest.mark.parametrize("after", ["RENAME TABLE a TO b", "DROP TABLE a", "ALTER TABLE a ADD w INT FIRST"])
+@pytest.mark.parametrize("made", ["", "CREATE DATABASE IF NOT EXISTS {}", "ALTER DATABASE {} CHARACTER SET latin1"])
+def test_a_table_that_became_another_since_has_the_character_set_of_its_database(
+    unnamed, database, tmp_path, made, after
+):
+    """The database still has it, when the table can no longer be looked up."""
+    capture = Capture(unnamed, database, tmp_path, start="latest", tables={"include": [f"{database}.a"]})
+    assert not capture.pipeline.plan(by="test")
+    if made:
+        capture.execute(made.format(database))
+    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, d ENUM('é', '€'), e TEXT)")
+    capture.execute("INSERT INTO a VALUES (1, '€', 'é')")
+    capture.execute(after)
+    (manifest,) = drained(capture)
+    assert [(row["id"], row["d"], row["e"]) for row in capture.rows(manifest, "a")] == [(1, "€", "é")]
+
+
+@pytest.mark.parametrize("after", ["RENAME TABLE a TO c", "DROP TABLE a", "DROP DATABASE {}"])
+def test_rows_of_unknown_columns_stop_nothing_where_their_table_is_not_there_any_more(capture, after):
+    """No snapshot can have it. A table that has its rows under another name is read as a new one."""
+    capture.execute("CREATE TABLE b (id INT PRIMARY KEY)")
+    spoiled(capture, NOT_FOLLOWED)
+    capture.execute("INSERT INTO a VALUES ('y', 2)")
+    capture.execute("INSERT INTO b VALUES (1)")
+    capture.server.execute(after.format(capture.database), database=capture.database)
+    (manifest,) = drained(capture)
+    new = ["c"] if after.endswith("c") else []
+    left_out = [(one.table, one.fault.code) for one in manifest.quarantined]
+    assert left_out == [(f"{capture.database}.{name}", "table_replaced") for name in ("a", *new)]
+    assert [row["id"] for row in capture.rows(manifest, "b")] == [1]
+    rounds(capture, 2)
+    assert not cursor(capture).quarantined_tables
+    assert not cursor(capture).tables_to_resnapshot
+    assert [task.table for task in cursor(capture).snapshots if task.complete] == new
+
+
 def test_rows_in_front_of_the_first_reading_are_read_by_a_new_snapshot(unnamed, database, tmp_path):
     """Their columns are gone for good: the statement is named."""
     capture = Capture(unnamed, database, tmp_path)

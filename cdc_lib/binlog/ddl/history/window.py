@@ -48,7 +48,7 @@ Base = Callable[[Entity], tuple[Position, State]]
 """Gives what the store knows of a table at the window's start, and from where on that holds."""
 
 Reread = Callable[[Entity, UnknownDefinition], Definition]
-"""Reads a lost definition from the server, if it still is what it was; raises UnknownSchema."""
+"""Reads a lost definition from the server, if it still is what it was; raises TableReplaced or UnknownSchema."""
 
 Gap = Callable[[], list[tuple[Position, Statement]]]
 """Gives the statements before the window that the store may not know yet."""
@@ -89,6 +89,7 @@ class WindowHistory:
         self._tables: dict[str, list[Entity]] = {}  # of a database, those that a statement names
         self._states: dict[Entity, list[tuple[Position, State]]] = {}
         self._done: dict[Entity, int] = {}
+        self._refused: set[tuple[Entity, Position]] = set()  # definitions of databases that the server does not have any more
 
     def took(self, position: Position, statement: Statement) -> None:
         """Take a statement that defines something; its event starts at the position."""
@@ -106,8 +107,7 @@ class WindowHistory:
         if isinstance(state, UnknownDefinition) and state.unseen:
             raise TableReplaced(state.why, hint="The table is read again automatically.", table=TableName(*entity))
         if isinstance(state, UnknownDefinition):
-            state = self._reread(entity, state)
-            self._states[entity].append((self._states[entity][-1][0], state))
+            state = self._read(entity, state)
         if state is None:
             raise UnknownSchema(
                 "rows of a table that was dropped before",
@@ -226,9 +226,27 @@ class WindowHistory:
         last = statements[count - 1][0] if count else first
         return next(state for at, state in reversed(states) if at <= last or at == first)
 
+    def _read(self, entity: Entity, lost: UnknownDefinition) -> Definition:
+        """Read a lost definition; see :data:`Reread`."""
+        definition = self._reread(entity, lost)
+        self._states[entity] = [(at, definition if state is lost else state) for at, state in self._states[entity]]
+        return definition
+
+    def _looked_up(self, database: Entity, lost: UnknownDefinition) -> Definition | UnknownDefinition:
+        """Read a lost definition of a database, on which one of its tables may depend; the server is asked once."""
+        if (database, lost.position) in self._refused:
+            return lost
+        try:
+            return self._read(database, lost)
+        except (TableReplaced, UnknownSchema):
+            self._refused.add((database, lost.position))
+            return lost
+
     def _advanced(self, entity: Entity, number: int, position: Position, statement: Statement) -> State:
         def before(other: Entity) -> Definition | None:
             state = self._states[other][-1][1] if other == entity else self._after(other, number)
+            if isinstance(state, UnknownDefinition) and not other[1] and other != entity:
+                state = self._looked_up(other, state)
             if isinstance(state, UnknownDefinition):
                 name = TableName(*other) if other[1] else other[0]
                 raise CannotFollow(f"the definition of {name} before it is not known: {state.why}")

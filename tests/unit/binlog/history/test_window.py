@@ -32,6 +32,7 @@ class Known:
         self.gap = list(gap)
         self.server = server
         self.asked = []
+        self.databases = []
         self.history = WindowHistory(self.base, lambda: self.gap, self.reread, RULES)
 
     def base(self, entity):
@@ -39,6 +40,9 @@ class Known:
         return self.versions.get(entity, (START, UnknownDefinition(START, None, "never read")))
 
     def reread(self, entity, lost):
+        if not entity[1]:
+            self.databases.append(entity[0])
+            raise UnknownSchema("gone")
         self.asked.append(lost)
         assert entity == ("db", "t")
         if self.server is None:
@@ -201,6 +205,16 @@ def test_a_database_that_may_have_been_there_says_nothing_of_its_tables():
     assert one.names() == ["id"]
     (lost,) = [asked for asked in one.asked if isinstance(asked, UnknownDefinition)]
     assert lost.position == START
+
+
+def test_a_database_that_the_server_does_not_have_any_more_is_asked_for_once():
+    """However many tables are made in it."""
+    one = Known({}, server=TABLE)
+    one.took(1100, "CREATE TABLE t (v TEXT)")
+    one.took(1200, "CREATE TABLE u (v TEXT)")
+    assert one.names() == ["id"]
+    assert one.history.known("db", "u") is None
+    assert one.databases == ["db"]
 
 
 def test_rows_of_a_dropped_table_stop_the_window():
