@@ -141,7 +141,7 @@ def can_be_chunked(schema: TableSchema) -> bool:
     """Whether the table can be read in chunks by its key; else it is read as one chunk."""
     types = {column.name: column.type for column in schema.columns}
     own = [types[name] for name in schema.primary_key]
-    return bool(own) and all(one.family.walks and not one.form for one in own)
+    return bool(own) and all(one.family.walks and not one.form and not one.has_digits for one in own)
 
 
 def refuse_masked_keys(projection: Projection) -> None:

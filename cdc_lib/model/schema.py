@@ -62,6 +62,11 @@ class SourceType:
         return self.kind == "year" and self.text.lower().replace(" ", "").startswith("year(2)")
 
     @property
+    def has_digits(self) -> bool:
+        """Whether it is FLOAT(M,D) or DOUBLE(M,D): the server rounds what it looks up in an index, but not every value that it stores."""
+        return self.kind in ("float", "double") and "(" in self.text
+
+    @property
     def may_be_boolean(self) -> bool:
         """Whether it is TINYINT, also BOOL and BOOLEAN. The binlog does not have the display width of TINYINT(1)."""
         return self.kind == "int" and self.width == 1

@@ -96,7 +96,7 @@ def _joined(texts: pa.Array, between: str) -> str:
 def _compared(name: str, source_type: SourceType, *, converted: bool) -> str:
     if converted and source_type.family.has_charset:
         return f"CONVERT({quoted(name)} USING utf8mb4) COLLATE utf8mb4_bin"
-    return quoted(name)
+    return f"{quoted(name)} * 1e0" if source_type.has_digits else quoted(name)
 
 
 def literals(source_type: SourceType, values: pa.Array) -> pa.Array:

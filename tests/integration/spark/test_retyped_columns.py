@@ -26,6 +26,7 @@ CASES = {
     "yeared": ("YEAR", "2024", "INT"),
     "enumed": ("ENUM('b','a')", "'a'", "TEXT"),
     "digits": ("FLOAT", "1.23456", "DOUBLE(10,2)"),
+    "digits_of_a_copy": ("DOUBLE", "1.23456", "DOUBLE(10,2), MODIFY id BIGINT"),
 }
 ONE_SERVER = {
     "mysql": {"parsed": ("TEXT", """'{"b": 1,  "a": 2}'""", "JSON")},

@@ -107,6 +107,8 @@ def test_a_table_without_a_key_is_one_chunk():
     assert chunks.select_chunk(keyless, None, None, 5) == "SELECT `x` FROM `d`.`t`"
     members = TableSchema("d", "t", (Column("x", SourceType("enum", members=("b", "a"))),), ("x",))
     assert not can_be_chunked(members)
+    rounded = TableSchema("d", "t", (Column("x", SourceType("double", text="double(9,2) unsigned")),), ("x",))
+    assert not can_be_chunked(rounded)
     assert can_be_chunked(TABLE)
     assert chunks.select_upper(TABLE) == "SELECT `x`, `k` FROM `my``db`.`t` ORDER BY `x` DESC, `k` DESC LIMIT 1"
 

@@ -25,7 +25,7 @@ _PAD_CHAR = 1 << 31
 """PAD_CHAR_TO_FULL_LENGTH: values of CHAR have blanks up to its length, which another type keeps."""
 _FRACTION = 6
 _SUSPECTS = re.compile(
-    r"\b(AS|TIME|DATETIME|TIMESTAMP|YEAR|DEC|DECIMAL|NUMERIC|FIXED|FLOAT4?|REAL|BINARY|CHAR\s+BYTE|SET|ENUM|JSON|UUID|INET[46]|CONVERT)\b",
+    r"\b(AS|TIME|DATETIME|TIMESTAMP|YEAR|DEC|DECIMAL|NUMERIC|FIXED|FLOAT[48]?|DOUBLE|REAL|BINARY|CHAR\s+BYTE|SET|ENUM|JSON|UUID|INET[46]|CONVERT)\b",
     re.IGNORECASE,
 )
 """Words of the types that are looked at, for statements of which not every word is known here."""
@@ -175,8 +175,10 @@ def shows_others(old: SourceType, new: SourceType, *, as_text: bool = False) -> 
         new: the type, as :func:`undecided` gives it.
         as_text: whether the lake keeps dates as text; the former type may say so too.
     """
-    if new.kind != old.kind:  # DOUBLE(M,D) rounds what was a FLOAT, and only shows fewer digits of a DOUBLE
-        return bool(new.precision) or (old.kind, new.kind) not in _ALIKE
+    if new.precision:  # FLOAT(M,D) and DOUBLE(M,D): values are rounded if the statement copies the table, which it does not say
+        return True
+    if new.kind != old.kind:
+        return (old.kind, new.kind) not in _ALIKE
     match old.kind:
         case "time":
             return old.scale != new.scale

@@ -36,7 +36,7 @@ def found(clauses, known=TABLE, sql_mode=STRICT, *, as_text=False):
     "clauses",
     [
         "MODIFY i BIGINT NOT NULL, CHANGE v w VARCHAR(5)", "MODIFY COLUMN at DATETIME(6) DEFAULT NOW(6)", "MODIFY ts TIMESTAMP(3) NULL",
-        "MODIFY d DECIMAL(12,2)", "MODIFY f DOUBLE", "MODIFY f DOUBLE(9,2)", "MODIFY fl FLOAT(7,2)", "MODIFY fl DOUBLE", "MODIFY b BINARY(4)", "MODIFY b VARBINARY(9)", "MODIFY s SET('x','y','z')",
+        "MODIFY d DECIMAL(12,2)", "MODIFY f DOUBLE", "MODIFY fl FLOAT(20)", "MODIFY fl DOUBLE", "MODIFY b BINARY(4)", "MODIFY b VARBINARY(9)", "MODIFY s SET('x','y','z')",
         "MODIFY e ENUM('y','x')", "MODIFY v VARCHAR(9) NOTAWORD", "MODIFY t TIME", "MODIFY v TEXT FIRST", "ADD n TIME, DROP i", "ALTER t SET DEFAULT '10:00:00'",
     ],
 )  # fmt: skip
@@ -52,7 +52,8 @@ def test_what_holds_every_value_as_it_is_needs_no_reading(clauses):
         ("MODIFY `long` DECIMAL(52,4)", "long"), ("MODIFY f FLOAT", "f"), ("MODIFY b BINARY(8)", "b"), ("MODIFY s SET('y','x')", "s"),
         ("MODIFY i INT, MODIFY COLUMN IF EXISTS t TIME(6)", "t"), ("MODIFY i INT AS (d * 2) STORED", "i"),
         ("MODIFY d DECIMAL(12,2) NOTAWORD", "d"), ("MODIFY e ENUM('x','Y')", "e"),
-        ("MODIFY v CHAR(20)", "v"), ("MODIFY b INET4", "b"), ("MODIFY fl DOUBLE(10,2)", "fl"), ("MODIFY fl REAL(9, 0) UNSIGNED", "fl"),
+        ("MODIFY v CHAR(20)", "v"), ("MODIFY b INET4", "b"), ("MODIFY fl DOUBLE(10,2)", "fl"), ("MODIFY f DOUBLE(9,2)", "f"), ("MODIFY fl FLOAT(7,2)", "fl"), ("MODIFY f DOUBLE NOTAWORD", "f"),
+        ("MODIFY fl REAL(9, 0) UNSIGNED", "fl"),
     ],
 )  # fmt: skip
 def test_what_is_rounded_padded_or_shown_otherwise_is_named(clauses, column):
