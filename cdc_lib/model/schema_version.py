@@ -23,11 +23,14 @@ class Key:
         name: of the key.
         columns: in key order.
         whole: whether its parts are columns as a whole, neither prefixes nor expressions.
+        hashed: whether MariaDB keeps it by a hash, because it is too long for an index: it identifies no rows in the binlog, and each row
+            there has the hash in a column of its own, after all others.
     """
 
     name: str
     columns: tuple[str, ...]
     whole: bool = True
+    hashed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ def sorted_keys(keys: tuple[Key, ...], nullable: frozenset[str]) -> tuple[Key, .
 def row_key(keys: tuple[Key, ...], nullable: frozenset[str]) -> Key | None:
     """Return the key that identifies rows, by the servers' own rule.
 
-    Without a primary key it is the first unique key of whole columns that allow no NULL, as in the table maps of both
+    Without a primary key it is the first unique key of whole columns that allow no NULL and is no hash, as in the table maps of both
     servers (MySQL ``sql/dd_table_share.cc``, MariaDB ``sql/table.cc``).
 
     Args:
@@ -117,6 +120,6 @@ def row_key(keys: tuple[Key, ...], nullable: frozenset[str]) -> Key | None:
     for key in sorted_keys(keys, nullable):
         if key.name == PRIMARY:
             return key
-        if key.whole and not any(column.lower() in nullable for column in key.columns):
+        if key.whole and not key.hashed and not any(column.lower() in nullable for column in key.columns):
             return key
     return None

@@ -23,7 +23,7 @@ def hidden(columns: Sequence[Column]) -> int:
     count = 0
     for column in reversed(columns):
         unsigned = column.type.kind == "int" and column.type.width == 8 and column.type.unsigned
-        if not (unsigned and column.nullable and _HASH.fullmatch(column.name)):
+        if not (unsigned and _HASH.fullmatch(column.name)):
             break
         count += 1
     return count

@@ -89,7 +89,7 @@ class KnownTables:
                     self._learn(table_id, packets.UNWANTED)
                 return
             history = self._facts.history
-            columns_of = history.schema if history is not None else None
+            columns_of = history.definition if history is not None else None
             layout = parse(body, self._facts.charsets, self._progress.flavor, columns_of, self._progress.release)
             renames = self._renames[layout.schema.name]
             key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes(), renames)

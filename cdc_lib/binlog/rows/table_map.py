@@ -24,6 +24,7 @@ from cdc_lib.binlog.types.temporal import fraction_size
 from cdc_lib.errors import DecodeError, UnknownSchema, UnsupportedValue
 from cdc_lib.model.column_types import COLUMN_TYPES, Kind
 from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.model.schema_version import Definition
 from cdc_lib.model.server_identity import Flavor
 from cdc_lib.model.table_name import TableName
 
@@ -122,7 +123,7 @@ def table_name(body: bytes) -> tuple[str, str]:
     return database, read.take(read.number(1)).decode(errors="replace")
 
 
-History = Callable[[str, str], TableSchema]
+History = Callable[[str, str], Definition]
 """Gives the definition that is in force, for events that do not name columns; raises UnknownSchema."""
 
 
@@ -163,14 +164,23 @@ def parse(
     without_years = flavor == "mysql" and () < release <= _LAST_WITHOUT_YEARS
     facts = _OptionalMetadata(real, optional, charsets, _CHARACTER[flavor], without_years=without_years)
     nullable = [bool(nulls[i // 8] >> (i % 8) & 1) for i in range(len(real))]
-    known = None if _COLUMN_NAME in optional else _known(database, table, history)
-    if known is None:
+    definition = None if _COLUMN_NAME in optional else _known(database, table, history)
+    known = definition.schema if definition is not None else None
+    seen = len(types)
+    if known is None or definition is None:
         names = [_text(TableName(database, table), name) for name in _texts(optional[_COLUMN_NAME])]
         keys = _keys(optional)
     else:
+        # An ALTER may make another index of a key by hash, so there may be fewer hashes than such keys.
+        more = real[len(known.columns) :]
+        if len(more) <= sum(key.hashed for key in definition.keys) and all(_INTEGERS.get(code) == 8 for code in more):
+            seen -= len(more)
         facts.complete(known, optional)
-        _check(known, facts, real, metas, nullable)
-        names = [column.name for column in known.columns]
+        _check(known, facts, real[:seen], metas, nullable)
+        names = [
+            *(column.name for column in known.columns),
+            *(f"DB_ROW_HASH_{n + 1}" for n in range(len(types) - seen)),
+        ]
         keys = [names.index(name) for name in known.primary_key]
     columns: list[Column] = []
     prefixes: list[int] = []
@@ -189,7 +199,6 @@ def parse(
         prefixes.append(prefix)
         widths.append(width)
         fills.append(source_type.width if code == _STRING and source_type.kind == "bytes" else 0)
-    seen = len(columns)
     if known is None and flavor == "mariadb":
         seen -= hidden(columns)
         refuse_versioned(TableName(database, table), columns[:seen], keys)
@@ -230,7 +239,7 @@ def refuse_unreadable(table: str, column: Column) -> None:
         )
 
 
-def _known(database: str, table: str, history: History | None) -> TableSchema:
+def _known(database: str, table: str, history: History | None) -> Definition:
     if history is None:
         raise UnknownSchema(
             "the binlog does not name the table's columns",

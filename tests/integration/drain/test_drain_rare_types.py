@@ -11,6 +11,7 @@ import pytest
 
 from cdc_lib.errors import UnsupportedServer, UnsupportedValue
 from cdc_lib.model.manifest import ABSENT
+from cdc_lib.store import layout
 from tests.harness.capture import Capture, row_metadata
 from tests.harness.features import has
 
@@ -450,6 +451,47 @@ def test_hashes_of_long_unique_keys_add_no_column(mariadb):
         sql.execute("UPDATE a SET t = 'é', v = 7 WHERE id = 1")
     (row,) = mariadb.rows(mariadb.drain(mariadb.window_from(start)), "a")
     assert (own(row), row["_absent"]) == ({"id": 1, "b": None, "v": 7, "t": "é"}, "+-++")
+
+
+HASHED = {
+    "nullable": "a TEXT, b INT, UNIQUE (a)",
+    "not null": "a TEXT NOT NULL, b INT NOT NULL, UNIQUE (a), UNIQUE (b)",
+    "only key": "a BLOB NOT NULL, b INT, UNIQUE (a)",
+    "long": "a VARCHAR(2000) CHARACTER SET utf8mb4 NOT NULL, b INT NOT NULL, UNIQUE (b, a)",
+    "several": "a TEXT, b INT PRIMARY KEY, UNIQUE (a, b), UNIQUE (b) USING HASH",
+    "prefix": "a TEXT NOT NULL, b INT NOT NULL, UNIQUE (a(9))",
+    "in memory": "a VARCHAR(99), b INT NOT NULL, UNIQUE (b)) ENGINE=MEMORY COMMENT='keys (by hash'",
+}
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL", "NO_LOG"])
+@pytest.mark.parametrize("seen", ["by the plan", "in the window"])
+@pytest.mark.parametrize("name", HASHED)
+def test_a_unique_key_that_is_a_hash_neither_identifies_rows_nor_adds_a_column(
+    mariadb_server, mariadb_database, tmp_path, metadata, seen, name
+):
+    """Snapshot and binlog agree on columns and key, also after a column that comes before the hash."""
+    made = f"CREATE TABLE a ({HASHED[name]}" + ("" if "ENGINE" in HASHED[name] else ")")
+    with row_metadata(mariadb_server, metadata):
+        capture = Capture(mariadb_server, mariadb_database, tmp_path, start="latest")
+        if seen == "by the plan":
+            capture.execute(made)
+        assert not capture.pipeline.plan(by="test")
+        if seen != "by the plan":
+            capture.execute(made)
+        capture.execute("ALTER TABLE a ADD COLUMN n BIGINT UNSIGNED AFTER a")
+        capture.execute("INSERT INTO a VALUES ('x', 5, 1), ('y', NULL, 2)")
+        capture.execute("UPDATE a SET n = 6 WHERE b = 1")
+        (window,) = capture.pipeline.plan(by="test")
+        capture.pipeline.drain(window)
+        manifest = capture.manifest(layout.manifest_key(window))
+        (chunk,) = capture.snapshot("a")
+        drained = {(row["_op"], row["b"]): own(row) for row in capture.rows(manifest, "a")}
+        read = {row["b"]: own(row) for row in capture.rows(chunk, "a")}
+    assert manifest.quarantined == ()
+    assert manifest.schemas.keys() == chunk.schemas.keys()
+    assert {1: drained["u", 1], 2: drained["c", 2]} == read
+    assert set(read[1]) == {"a", "n", "b"}
 
 
 def test_a_table_with_system_versioning_stops_the_plan_and_the_window(mariadb_server, mariadb_database, tmp_path):

@@ -142,7 +142,9 @@ def test_keys_with_more_digits_than_they_are_shown_with_find_their_rows(any_serv
     capture.execute(f"CREATE TABLE t (k {kind}, v INT, PRIMARY KEY ({key}))")
     capture.execute("INSERT INTO t VALUES (1.231, 1), (1.232, 2), (1.233, 3), (1.2341, 4), (2.5, 5)")
     capture.execute(f"ALTER TABLE t MODIFY k {kind}(10,2) NOT NULL")
-    assert [str(shown) for (shown,) in capture.execute("SELECT CAST(k AS CHAR) FROM t ORDER BY v")] == ["1.23"] * 4 + ["2.50"]
+    assert [str(shown) for (shown,) in capture.execute("SELECT CAST(k AS CHAR) FROM t ORDER BY v")] == ["1.23"] * 4 + [
+        "2.50"
+    ]
     keys, whole = keys_in(capture)
     assert sorted(row["v"] for row in whole.to_pylist()) == [1, 2, 3, 4, 5]
     assert len({row["k"] for row in whole.to_pylist()}) == 5

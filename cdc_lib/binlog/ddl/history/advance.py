@@ -132,6 +132,8 @@ def _index(entity: Entity, verb: str, read: WordReader, statement: Statement, be
     if verb == "DROP":
         draft.drop_key(name)
     elif unique and not any(key.name.lower() == name.lower() for key in draft.keys):
+        if "HASH" in {word.key for word in read.left()}:
+            raise CannotFollow("whether a key is a hash depends on the engine")
         if read.accept_any("USING", "TYPE"):
             read.take()
         read.accept("ON")

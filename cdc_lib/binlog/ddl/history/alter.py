@@ -211,6 +211,8 @@ class Alter:
 
     def _work(self) -> None:
         draft = self._draft
+        if (self._changes or self._converted) and any(key.hashed for key in draft.keys):
+            raise CannotFollow("whether a key is a hash depends on the lengths of its columns")
         for name in self._dropped_keys:
             draft.drop_key(name)
         for old, name in self._key_names:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cdc_lib.binlog.ddl.history.column import NewColumn
 from cdc_lib.binlog.ddl.history.keys import key_of, with_renamed, without_column
+from cdc_lib.binlog.ddl.history.types import is_too_long
 from cdc_lib.binlog.ddl.history.words import CannotFollow
 from cdc_lib.model.lexer import Word
-from cdc_lib.model.schema import Column, TableSchema
+from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.schema_version import PRIMARY, Definition, Key, row_key, sorted_keys
 
 _GENERATED_KEY = "my_row_id"
 """Name of the column of ``sql_generate_invisible_primary_key``."""
+
+
+def _is_hashed(key: Key, types: Mapping[str, SourceType]) -> bool:
+    """Whether MariaDB keeps a key by a hash; MySQL has no key of such columns."""
+    return key.whole and is_too_long(types[name] for name in key.columns if name in types)
 
 
 class Draft:
@@ -50,7 +56,9 @@ class Draft:
         columns = tuple(replace(c, nullable=c.nullable and c.name.lower() not in fixed) for c in self.columns)
         nullable = frozenset(column.name.lower() for column in columns if column.nullable)
         names = {column.name.lower(): column.name for column in columns}
-        keys = sorted_keys(tuple(with_renamed(self.keys, names)), nullable)
+        types = {column.name: column.type for column in columns}
+        named = (replace(key, hashed=key.hashed or _is_hashed(key, types)) for key in with_renamed(self.keys, names))
+        keys = sorted_keys(tuple(named), nullable)
         if len(names) != len(columns) or not columns:
             raise CannotFollow("the columns that it leaves are not possible")
         key = row_key(keys, nullable)

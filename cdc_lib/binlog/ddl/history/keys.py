@@ -51,6 +51,8 @@ def _key(read: WordReader, name: str, taken: Sequence[Key], stops: tuple[str, ..
     if read.key() not in stops:
         own = read.name()
         name = name if name == PRIMARY else own
+    if "HASH" in {word.key for word in read.left()} and name != PRIMARY:
+        raise CannotFollow("whether a key is a hash depends on the engine")
     if read.accept_any("USING", "TYPE"):
         read.take()
     return key_of(name, read.inner(), taken)

@@ -5,7 +5,7 @@ The result goes through the function that reads information_schema, so that both
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from cdc_lib.binlog.ddl.history.charsets import longest
@@ -19,6 +19,8 @@ TypeOf = Callable[[str, str, int | None, int | None, int | None, str | None, int
 
 _TEXT_NAMES, _BLOB_NAMES = ({prefix: name for name, prefix in names.items()} for names in (LONG_TEXTS, LONG_BYTES))
 _LONGEST_ROW = 65535
+_LONGEST_KEY = 3072
+"""Bytes of a key of InnoDB at most; a shorter one may be too long for another engine or row format, which the rows then contradict."""
 _ESCAPES = str.maketrans({"'": "''", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
 """Of labels of ENUM and SET in COLUMN_TYPE."""
 
@@ -85,6 +87,12 @@ class Spelled:
         return typed(name, name, None, None, None, charset, (1 << 8 * size) - 1)
 
 
+def is_too_long(parts: Iterable[SourceType]) -> bool:
+    """Whether whole columns of these types are too long for an index."""
+    texts = [part for part in parts if part.kind in ("string", "bytes")]
+    return any(part.text in {*LONG_TEXTS, *LONG_BYTES} for part in texts) or sum(t.width for t in texts) > _LONGEST_KEY
+
+
 def spelled(read: WordReader, *, mariadb: bool, sql_mode: int) -> Spelled:
     """Step over a type and the words that belong to it.
 
@@ -101,7 +109,7 @@ def spelled(read: WordReader, *, mariadb: bool, sql_mode: int) -> Spelled:
         _length(read)
         boolean = key == "SERIAL"
         return Spelled(known.name, unsigned=_unsigned(read) or boolean, own_key=boolean, not_null=boolean)
-    if (found := _text_or_bytes(known, key, read, charset, varying=bool(national))) is not None:
+    if (found := _text_or_bytes(known, key, read, charset, varying=bool(national), mariadb=mariadb)) is not None:
         return found
     if known.kind == "decimal":
         precision, scale = _pair(read)
@@ -126,7 +134,9 @@ def spelled(read: WordReader, *, mariadb: bool, sql_mode: int) -> Spelled:
     return Spelled(known.name, length=length or 0)
 
 
-def _text_or_bytes(known: ColumnType, key: str, read: WordReader, charset: str, *, varying: bool) -> Spelled | None:
+def _text_or_bytes(
+    known: ColumnType, key: str, read: WordReader, charset: str, *, varying: bool, mariadb: bool
+) -> Spelled | None:
     """Step over the rest of a type of texts or bytes; None for others. NATIONAL may stand before VARCHAR."""
     if known.name in ("char", "varchar"):
         varying = known.name == "varchar" or read.accept("VARYING") or (varying and read.accept("VARCHAR"))
@@ -148,11 +158,18 @@ def _text_or_bytes(known: ColumnType, key: str, read: WordReader, charset: str, 
             read.accept_any("VARCHAR", "VARCHARACTER")
         length = _length(read)
         byte = read.accept("BYTE")
-        return Spelled("", length=length or 0, text=known.prefix, charset="binary" if byte else "")
+        return Spelled(
+            "", length=length or 0, text=_prefix(known, length, mariadb=mariadb), charset="binary" if byte else ""
+        )
     if known.name in LONG_BYTES:
         length = _length(read)
-        return Spelled("", length=length or 0, text=known.prefix, charset="binary")
+        return Spelled("", length=length or 0, text=_prefix(known, length, mariadb=mariadb), charset="binary")
     return None
+
+
+def _prefix(known: ColumnType, length: int | None, *, mariadb: bool) -> int:
+    """Return the bytes of the length of a TEXT or BLOB; TEXT(0) is the smallest one in MySQL, and as without a length in MariaDB."""
+    return 1 if length == 0 and not mariadb else known.prefix
 
 
 def _floating(key: str, read: WordReader, sql_mode: int) -> Spelled:

@@ -19,7 +19,6 @@ from cdc_lib.binlog.ddl.history.words import CannotFollow
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.errors import TableReplaced, UnknownSchema
 from cdc_lib.model.position import Position
-from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.schema_version import Definition
 from cdc_lib.model.table_name import TableName
 
@@ -89,14 +88,16 @@ class WindowHistory:
         self._tables: dict[str, list[Entity]] = {}  # of a database, those that a statement names
         self._states: dict[Entity, list[tuple[Position, State]]] = {}
         self._done: dict[Entity, int] = {}
-        self._refused: set[tuple[Entity, Position]] = set()  # definitions of databases that the server does not have any more
+        self._refused: set[tuple[Entity, Position]] = (
+            set()
+        )  # definitions of databases that the server does not have any more
 
     def took(self, position: Position, statement: Statement) -> None:
         """Take a statement that defines something; its event starts at the position."""
         self._own.append((position, statement))
 
-    def schema(self, database: str, table: str) -> TableSchema:
-        """Return the columns that are in force now.
+    def definition(self, database: str, table: str) -> Definition:
+        """Return the definition that is in force now.
 
         Raises:
             UnknownSchema: they are not known, and cannot be read any more.
@@ -115,7 +116,7 @@ class WindowHistory:
                 "beginning of the next one, then cdc snapshot of all tables.",
                 table=TableName(database, table),
             )
-        return state.schema
+        return state
 
     def known(self, database: str, table: str) -> Definition | None:
         """Return the definition that is in force now; None if the statements and the store do not say, or there is no such table."""

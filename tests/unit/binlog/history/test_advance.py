@@ -155,6 +155,27 @@ def test_a_character_set_that_is_not_known_is_not_shown_as_an_empty_name(kind):
         advance(("db", "t"), Statement(f"CREATE TABLE t (id INT, v {kind})", "db"), {}.get, RULES)
 
 
+@pytest.mark.parametrize(("mariadb", "widths"), [(False, [255, 255]), (True, [65535, 65535])])
+def test_a_text_of_no_characters_is_the_smallest_in_mysql(mariadb, widths):
+    made = follow("CREATE TABLE t (a TEXT(0), b BLOB(0))", rules=Rules(source_type, mariadb=mariadb))
+    assert [column.type.width for column in made.schema.columns] == widths
+
+
+def test_a_key_that_mariadb_keeps_by_a_hash_identifies_no_rows():
+    """Its texts are too long for an index; the length of a column that is changed decides again."""
+    create = "CREATE TABLE t (a TEXT NOT NULL, b INT NOT NULL, UNIQUE u (a, b), UNIQUE v (b))"
+    made = follow(create)
+    assert [(key.name, key.hashed) for key in made.keys] == [("u", True), ("v", False)]
+    assert made.schema.primary_key == ("b",)
+    assert follow(create, "ALTER TABLE t DROP INDEX v, ADD c INT").schema.primary_key == ()
+    assert not follow(create, "ALTER TABLE t DROP INDEX u").keys[0].hashed
+    for statement in ("ALTER TABLE t MODIFY a VARCHAR(9) NOT NULL", "CREATE UNIQUE INDEX w USING HASH ON t (b)"):
+        with pytest.raises(CannotFollow, match="whether a key is a hash"):
+            follow(create, statement)
+    with pytest.raises(CannotFollow, match="whether a key is a hash"):
+        follow(create, "ALTER TABLE t ADD UNIQUE (b) USING HASH")
+
+
 def test_a_dropped_table_has_no_definition():
     """By itself or with its database."""
     assert follow(CREATE, "DROP TABLE t") is None

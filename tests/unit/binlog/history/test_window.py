@@ -53,7 +53,7 @@ class Known:
         self.history.took(position(offset), Statement(text, "db"))
 
     def names(self, table="t"):
-        return [column.name for column in self.history.schema("db", table).columns]
+        return [column.name for column in self.history.definition("db", table).schema.columns]
 
 
 def known(**more):
@@ -190,7 +190,7 @@ def test_a_create_if_not_exists_makes_a_table_where_there_was_none(made):
         [*made, "CREATE TABLE IF NOT EXISTS new.t (a INT, b INT)", "ALTER TABLE new.t DROP a"]
     ):
         one.took(1100 + number, statement)
-    assert [column.name for column in one.history.schema("new", "t").columns] == ["b"]
+    assert [column.name for column in one.history.definition("new", "t").schema.columns] == ["b"]
 
 
 def test_a_database_that_may_have_been_there_says_nothing_of_its_tables():
