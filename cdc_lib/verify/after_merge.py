@@ -36,13 +36,6 @@ def check_changed_rows(
     Call it after the merge and before its ack. The merge is complete by then: an error here is kept in the result as the reason why
     nothing was compared.
 
-    Args:
-        config: the source.
-        credentials: its log-in.
-        store: holds batches and cuts, and gets the result.
-        cursors: the cursor store.
-        keys: of the store's S3 account; those of the environment without.
-
     Returns:
         What was found; None if the source file turns it off, or nothing was merged.
     """
@@ -93,11 +86,7 @@ def not_compared(why: str) -> str:
 
 
 def said(after: AfterMerge | None) -> Iterator[tuple[bool, str]]:
-    """Yield what a comparison found, in lines, each with whether it is a warning.
-
-    Args:
-        after: what was found after the last merge; None if there was nothing to compare.
-    """
+    """Yield what a comparison found, in lines, each with whether it is a warning."""
     if after is None:
         return
     if after.not_checked:

@@ -54,12 +54,7 @@ def row_hashes(cells: Sequence[Cell], texts: Sequence[pa.Array]) -> Hashes:
 
 
 def row_texts(cells: Sequence[Cell], texts: Sequence[pa.Array]) -> pa.Array:
-    """Return the text of each row, as :func:`cdc_lib.verify.canonical_text.source_row_text` writes it at the source.
-
-    Args:
-        cells: of a row or of a key.
-        texts: by cell, of each row.
-    """
+    """Return the text of each row, as :func:`cdc_lib.verify.canonical_text.source_row_text` writes it at the source."""
     parts = [text if cell.source_length else text.fill_null(NULL) for cell, text in zip(cells, texts, strict=True)]
     parts += [_lengths(cell, text) for cell, text in zip(cells, texts, strict=True) if cell.source_length]
     # A null is left out, as CONCAT_WS does.

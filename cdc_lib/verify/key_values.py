@@ -25,12 +25,7 @@ ARROW = {
 
 
 def key_columns(cells: Sequence[Cell], keys: Sequence[Sequence[str]]) -> pa.Table:
-    """Return keys as the lake holds them, under the names of the source's columns.
-
-    Args:
-        cells: of the key.
-        keys: texts of the cells, by key.
-    """
+    """Return keys as the lake holds them, under the names of the source's columns."""
     columns = [_column(cell.column.type, [key[i] for key in keys]) for i, cell in enumerate(cells)]
     return pa.table(columns, names=[cell.column.name for cell in cells])
 

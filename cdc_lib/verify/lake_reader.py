@@ -332,12 +332,7 @@ class LakeReader:
 
 
 def ranges_of(first: pa.ChunkedArray, cuts: Sequence[int]) -> Numbers:
-    """Return the number of each row's range: how many cuts are less than the key's first column, 0 for null.
-
-    Args:
-        first: the key's first column.
-        cuts: in ascending order.
-    """
+    """Return the number of each row's range: how many cuts are less than the key's first column, 0 for null."""
     unsigned = pa.types.is_decimal(first.type)
     kind = pa.uint64() if unsigned else pa.int64()
     values = pc.fill_null(first.cast(kind), 0 if unsigned else -(2**63)).to_numpy()

@@ -70,10 +70,6 @@ class OpenedTable:
     def rows(self, subject: Subject, keys: Collection[Key]) -> dict[str, RowState]:
         """Return the rows of some keys that exist in the lake, by name.
 
-        Args:
-            subject: what is compared.
-            keys: canonical texts of each key.
-
         Raises:
             StoreError: a file cannot be read.
             ConfigError: the lake table cannot have one of the keys.

@@ -55,7 +55,6 @@ class Looks:
     """Judges rows of one table.
 
     Args:
-        side: the source.
         source: reads the source's rows; it has what is compared.
         cut: which the lake is as of, or a later merge that is in flight.
         marker: of the lake table's snapshot.

@@ -40,11 +40,8 @@ class SourceSums:
     """Reads one table.
 
     Args:
-        connection: a read-only session.
-        subject: what is compared.
         chunk_rows: rows that one statement reads.
         statement_delay: seconds between two statements.
-        rest: waits for some seconds.
         twice: names of several keys, which SELECT shows alike: the lake can have only one row. What is listed adds to them.
     """
 

@@ -34,9 +34,7 @@ class SourceSide:
     """One read-only session.
 
     Args:
-        config: the source.
         credentials: its log-in, with the key of its masks.
-        connection: the session.
         facts: of the server.
         drain: the drain cursor, of this server.
     """
@@ -54,11 +52,6 @@ class SourceSide:
 
     def subject(self, lake: LakeMerge, routed: RoutedTable, state: Callable[[], LakeTable | None]) -> Subject | str:
         """Return what is compared of a table, by its definition now, or why it cannot be compared.
-
-        Args:
-            lake: the lake table.
-            routed: the source table.
-            state: returns the lake table's columns, its key and its mode; None without a lake table.
 
         Raises:
             SourceError: the source cannot be read.
@@ -98,10 +91,6 @@ class SourceSide:
     def seen(self, table: SourceSums, keys: Mapping[str, Key]) -> dict[str, Half]:
         """Read rows between two watermarks.
 
-        Args:
-            table: reads the rows.
-            keys: texts of each row's key, by its name.
-
         Raises:
             SourceError: the source cannot be read.
         """
@@ -119,12 +108,6 @@ def source_side(
     config: SourceConfig, credentials: Credentials, drain: Cursor, patience: float = PATIENCE_SECONDS
 ) -> Iterator[SourceSide]:
     """Open a session at the server of a source's drain cursor, and close it at the end.
-
-    Args:
-        config: the source.
-        credentials: its log-in.
-        drain: its drain cursor.
-        patience: seconds that one statement gets.
 
     Raises:
         ServerChanged: another server answers.

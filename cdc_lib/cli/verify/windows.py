@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -34,31 +33,24 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class WindowBounds:
-    """The options that bound the windows, as they are typed."""
+def choice_of(
+    last: int | None, since: str | None, until: str | None, windows: Sequence[str], tables: Sequence[str]
+) -> Choice:
+    """Return the windows and tables to compare, by the options as they are typed.
 
-    last: int | None
-    since: str | None
-    until: str | None
-    windows: tuple[str, ...]
+    Raises:
+        ConfigError: a time or a pattern is not valid.
+    """
+    for pattern in tables:
+        if wrong := problem(pattern):
+            raise ConfigError(f"not a pattern of tables: {wrong}", hint="database.table, with * and ? for several.")
+    period = period_of(since, until) if since or until else None
+    bounded = period is not None or bool(windows)
 
-    def choice(self, tables: Sequence[str]) -> Choice:
-        """Return the windows and tables to compare.
+    def wants(database: str, name: str) -> bool:
+        return not tables or any(matches(pattern, database, name) for pattern in tables)
 
-        Raises:
-            ConfigError: a time or a pattern is not valid.
-        """
-        for pattern in tables:
-            if wrong := problem(pattern):
-                raise ConfigError(f"not a pattern of tables: {wrong}", hint="database.table, with * and ? for several.")
-        period = period_of(self.since, self.until) if self.since or self.until else None
-        bounded = period is not None or bool(self.windows)
-
-        def wants(database: str, name: str) -> bool:
-            return not tables or any(matches(pattern, database, name) for pattern in tables)
-
-        return Choice(self.last or (None if bounded else DEFAULT_LAST), period, self.windows, wants)
+    return Choice(last or (None if bounded else DEFAULT_LAST), period, tuple(windows), wants)
 
 
 def windows(
@@ -99,7 +91,7 @@ def windows(
     pipeline = open_pipeline(config_of(find(context, source)))
     verification = BatchVerification(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
     if not daily:
-        choice = WindowBounds(last, since, until, tuple(window or ())).choice(tables or [])
+        choice = choice_of(last, since, until, window or (), tables or ())
         _print(verification.run(choice), as_json=as_json)
         return
     if last or since or until or window or tables:

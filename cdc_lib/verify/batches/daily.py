@@ -84,14 +84,7 @@ class DailyVerification:
 
 
 def shuffled(names: Sequence[str], known: DailyChecks | None, source: str, day: date) -> list[str]:
-    """Return the windows that were not compared yet, in an order that source and day decide.
-
-    Args:
-        names: ids of all windows, sorted.
-        known: what was compared before.
-        source: name of the source.
-        day: of the comparison.
-    """
+    """Return those of sorted windows that were not compared yet, in an order that source and day decide."""
     compared = {one.window for one in known.checked} if known is not None else set()
     rest = [name for name in names if name not in compared]
     Random(f"{source} {day}").shuffle(rest)  # noqa: S311 - a sample, no secret

@@ -70,10 +70,6 @@ class BatchVerification:
     def run(self, choice: Choice, report: Callable[[WindowCheck], None] = lambda _: None) -> BatchReport:
         """Compare windows, and return one check for each.
 
-        Args:
-            choice: of windows and tables.
-            report: is called after each window.
-
         Raises:
             ConfigError: a window that is named is not stored.
             SourceError: the server cannot be reached.

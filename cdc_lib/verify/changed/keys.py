@@ -183,13 +183,7 @@ def _plain_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def chosen_files(rows: Sequence[int], random: Random, most: int = READ_ROWS) -> list[int]:
-    """Return the numbers of the files to read, in ascending order: all of them, or random ones until enough rows are among them.
-
-    Args:
-        rows: number of rows of each file.
-        random: chooses.
-        most: rows that are enough.
-    """
+    """Return the numbers of the files to read, in ascending order: all of them, or random ones until enough rows are among them."""
     if sum(rows) <= most:
         return list(range(len(rows)))
     shuffled = random.sample(range(len(rows)), len(rows))
@@ -203,11 +197,5 @@ def chosen_files(rows: Sequence[int], random: Random, most: int = READ_ROWS) -> 
 
 
 def chosen_keys(count: int, most: int, random: Random) -> list[int]:
-    """Return the numbers of the keys to compare, in ascending order: all of them, or ``most`` at random.
-
-    Args:
-        count: of the keys.
-        most: that are compared.
-        random: chooses.
-    """
+    """Return the numbers of the keys to compare, in ascending order: all of them, or ``most`` at random."""
     return list(range(count)) if count <= most else sorted(random.sample(range(count), most))

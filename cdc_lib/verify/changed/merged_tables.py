@@ -55,13 +55,6 @@ def compare_changed_rows(
 ) -> AfterMerge | None:
     """Compare the rows that the merge in flight changed and store the result; None if it has published no cut.
 
-    Args:
-        config: the source.
-        credentials: its log-in.
-        store: holds batches and cuts, and gets the result.
-        cursors: the cursor store.
-        keys: of the store's S3 account, which the lake may be in; those of the environment without.
-
     Raises:
         CdcError: the batches, the source or the lake cannot be read.
     """

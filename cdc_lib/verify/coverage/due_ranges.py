@@ -41,13 +41,8 @@ class CoverageRun:
     """Compares what is due of one source.
 
     Args:
-        config: the source, with ``verify.cover_every``.
-        credentials: its log-in.
-        store: holds cuts, and gets the results.
-        cursors: the cursor store.
         keys: of the store's S3 account, which the lake may be in; those of the environment without.
         now: returns the time (UTC).
-        sleep: waits for some seconds.
     """
 
     config: SourceConfig
@@ -59,10 +54,7 @@ class CoverageRun:
     sleep: Callable[[float], None] = time.sleep
 
     def run(self, patterns: Sequence[str] = ()) -> list[TableCoverage]:
-        """Compare the ranges that are due.
-
-        Args:
-            patterns: of tables; ``verify.tables`` if empty.
+        """Compare the ranges that are due of the tables that match patterns, or of ``verify.tables``.
 
         Returns:
             What was done with each table of which something was due; nothing outside of ``verify.cover_hours``, or before the first cut.

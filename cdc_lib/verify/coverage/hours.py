@@ -46,12 +46,7 @@ class Hours:
         return total
 
     def next_run(self, now: datetime, gap: timedelta) -> datetime:
-        """Return when the next run is at the latest, if there is one in each gap.
-
-        Args:
-            now: the time of this run.
-            gap: the longest time between two runs.
-        """
+        """Return when the next run is at the latest, if there is one in each gap."""
         after = now + gap
         if self.contains(after):
             return after

@@ -26,14 +26,6 @@ def compare_due_ranges(
 ) -> list[TableCoverage]:
     """Compare the key ranges that are due, as ``verify.cover_every`` says, and keep what was found.
 
-    Args:
-        config: the source.
-        credentials: its log-in.
-        store: holds cuts, and gets the results.
-        cursors: the cursor store.
-        patterns: of tables; ``verify.tables`` if empty.
-        keys: of the store's S3 account; those of the environment without.
-
     Returns:
         What was done, for each table of which something was due.
 

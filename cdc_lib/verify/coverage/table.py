@@ -75,13 +75,7 @@ class CoveredTable:
     """Compares one table at the source with its lake table as of a cut.
 
     Args:
-        side: the source.
-        store: gets the results.
-        cut: the last one.
-        cadence: of the source file.
         began: when the run began (UTC).
-        now: returns the time (UTC).
-        sleep: waits for some seconds.
     """
 
     side: SourceSide

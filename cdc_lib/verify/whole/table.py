@@ -35,8 +35,6 @@ class Comparison:
     """Compares tables over one session.
 
     Args:
-        side: the source.
-        lake: the lake.
         state_of: loads a lake table, with the point and position up to which it has all changes.
         config: chunk size and waiting times.
     """

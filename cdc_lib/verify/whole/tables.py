@@ -43,13 +43,7 @@ class Verifier:
     """Compares the tables of one source.
 
     Args:
-        config: of the source.
-        credentials: log-in of the source.
-        store: keeps the reports.
-        cursors: the cursor store.
-        lake: the lake.
         repairer: repairs wrong rows; None for no repair.
-        sleep: waits for some seconds.
         needs_spark: gets each table that ``lake`` cannot read, with the error, and the table is not in the report; None raises the error.
     """
 
@@ -175,13 +169,6 @@ def rows_to_compare(
     settings: VerifyConfig,
 ) -> int:
     """Return the estimated number of rows in the tables to compare.
-
-    Args:
-        config: of the source.
-        credentials: log-in of the source.
-        cursors: the cursor store.
-        patterns: of tables, as for :meth:`Verifier.run`.
-        settings: its ``tables`` are used without patterns.
 
     Raises:
         CursorMoved: there is nothing in the lake yet.

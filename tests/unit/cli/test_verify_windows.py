@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cdc_lib.cli.verify.windows import DEFAULT_LAST, WindowBounds
+from cdc_lib.cli.verify.windows import DEFAULT_LAST, choice_of
 
 
 def test_windows_are_bounded_unless_something_else_bounds_them():
     """A period or ids are taken whole, and --last can still bound them."""
-    assert WindowBounds(None, None, None, ()).choice([]).last == DEFAULT_LAST
-    assert WindowBounds(None, "2026-01-01T00:00:00Z", None, ()).choice([]).last is None
-    assert WindowBounds(3, None, None, ("id",)).choice([]).last == 3
-    assert not WindowBounds(None, None, None, ()).choice(["shop.*"]).wants("other", "t")
+    assert choice_of(None, None, None, (), ()).last == DEFAULT_LAST
+    assert choice_of(None, "2026-01-01T00:00:00Z", None, (), ()).last is None
+    assert choice_of(3, None, None, ("id",), ()).last == 3
+    assert not choice_of(None, None, None, (), ["shop.*"]).wants("other", "t")
