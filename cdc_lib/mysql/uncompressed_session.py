@@ -19,7 +19,7 @@ FAILURES = (ZstdError, zlib.error)
 _HEADER = 19
 _TRANSACTION = 40
 _MARIADB = {166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
-"""By the type of a compressed row event, that of the event that it was made of; statements are read in another way."""
+"""By the type of a compressed row event, that of the event that it was made of. MariaDB compresses no ROLLBACK, which is the only statement that matters."""
 _UPDATES = (24, 31)
 _WIDTHS = {252: 2, 253: 3, 254: 8}
 
@@ -28,7 +28,7 @@ class UncompressedSession:
     """A session of mysql-replication that gives no compressed event. Tested with mysql-replication 1.0.17.
 
     Args:
-        session: of pymysql, or what takes its place. Whatever is not known here is asked of it.
+        session: of pymysql, or what takes its place. What is not known here is asked of it.
     """
 
     def __init__(self, session: Any) -> None:
