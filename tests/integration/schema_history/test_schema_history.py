@@ -295,6 +295,21 @@ def test_a_table_that_became_another_since_has_the_character_set_of_its_database
     assert [(row["id"], row["d"], row["e"]) for row in capture.rows(manifest, "a")] == [(1, "€", "é")]
 
 
+@pytest.mark.parametrize("charset", ["latin2", "utf8mb4"])
+def test_a_new_table_has_the_character_set_of_its_database_not_of_a_variable(unnamed, database, tmp_path, charset):
+    """As where the output of mysqlbinlog is run again, which sets collation_database."""
+    unnamed.execute(f"ALTER DATABASE {database} CHARACTER SET utf8mb4")
+    capture = Capture(unnamed, database, tmp_path, start="latest")
+    assert not capture.pipeline.plan(by="test")
+    with unnamed.connect(database=database) as session, session.cursor() as sql:
+        sql.execute(f"SET character_set_database = {charset}")
+        sql.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(9), w TEXT)")
+        sql.execute("INSERT INTO a VALUES (1, '日', '本')")
+        session.commit()
+    (manifest,) = drained(capture)
+    assert [(row["v"], row["w"]) for row in capture.rows(manifest, "a")] == [("日", "本")]
+
+
 @pytest.mark.parametrize("after", ["RENAME TABLE a TO c", "DROP TABLE a", "DROP DATABASE {}"])
 def test_rows_of_unknown_columns_stop_nothing_where_their_table_is_not_there_any_more(capture, after):
     """No snapshot can have it. A table that has its rows under another name is read as a new one."""

@@ -163,8 +163,10 @@ def _created(entity: Entity, read: WordReader, statement: Statement, before: Bef
     inside = WordReader(read.inner()) if read.key() == "(" and read.key(1) == "LIKE" else read
     if inside.accept("LIKE"):
         return _named(_known(inside.table(statement.database), before), entity)
-    default = statement.database_charset if entity[0] == statement.database else ""
-    return created(*entity, read, default or _default(entity[0], before), rules)
+    seen = (
+        statement.database_charset if entity[0] == statement.database else ""
+    )  # a session may set another one, without effect
+    return created(*entity, read, _default(entity[0], before) or seen, rules)
 
 
 def _there(entity: Entity, before: Before, rules: Rules) -> Definition | None:
