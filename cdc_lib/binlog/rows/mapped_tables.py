@@ -92,7 +92,8 @@ class KnownTables:
             columns_of = history.definition if history is not None else None
             layout = parse(body, self._facts.charsets, self._progress.flavor, columns_of, self._progress.release)
             renames = self._renames[layout.schema.name]
-            key = (layout.schema, layout.prefix.tobytes(), layout.width.tobytes(), renames)
+            sizes = layout.prefix.tobytes(), layout.width.tobytes(), layout.added_defaults
+            key = (layout.schema, *sizes, layout.null_by_default, renames)
             if key not in self._by_layout:
                 self.columns.append(self._columns(layout))
                 self.renames.append(renames)

@@ -453,6 +453,26 @@ def test_hashes_of_long_unique_keys_add_no_column(mariadb):
     assert (own(row), row["_absent"]) == ({"id": 1, "b": None, "v": 7, "t": "é"}, "+-++")
 
 
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize("again", ["BINARY VARBINARY BINARY", "VARBINARY BINARY VARBINARY"])
+@pytest.mark.parametrize("key", [" PRIMARY KEY", ""])
+def test_bytes_of_a_fixed_and_of_a_varying_length_are_told_apart_in_one_window(
+    any_server, database, tmp_path, metadata, again, key
+):
+    """The binlog has BINARY without the zeros at its end; columns of one length were read as the first of them in the window."""
+    with row_metadata(any_server, metadata):
+        capture = Capture(any_server, database, tmp_path)
+        start = capture.head()
+        for number, kind in enumerate(again.split()):
+            capture.execute("DROP TABLE IF EXISTS a")
+            capture.execute(f"CREATE TABLE a (v {kind}(5) NOT NULL{key}, n INT)")
+            capture.execute(f"INSERT INTO a VALUES ('x', {number})")
+        manifest = capture.drain(capture.window_from(start))
+        rows = [(row["n"], row["v"]) for row in capture.rows(manifest, "a")]
+    lengths = {"BINARY": 5, "VARBINARY": 1}
+    assert rows == [(number, b"x".ljust(lengths[kind], b"\0")) for number, kind in enumerate(again.split())]
+
+
 HASHED = {
     "nullable": "a TEXT, b INT, UNIQUE (a)",
     "not null": "a TEXT NOT NULL, b INT NOT NULL, UNIQUE (a), UNIQUE (b)",
