@@ -18,8 +18,8 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import ONE_VERSION_MODES, Mode
 
-FEW_ROWS, FEW_BYTES = 250_000, 16 << 20
-"""Most changes, and most bytes of their files, that the driver of a cluster applies: executors share more."""
+FEW_ROWS, FEW_BYTES = 1_000_000, 64 << 20
+"""Most changes, and most bytes of their files, that the driver of a cluster applies: executors share more, by Spark SQL."""
 
 
 class NeedsSpark(Exception):

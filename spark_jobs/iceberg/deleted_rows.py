@@ -17,7 +17,7 @@ from cdc_lib.apply.data_files import FIELD_ID
 from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.deletion_vector import parse_vector, puffin_of
 from cdc_lib.apply.key_rows import Rows
-from spark_jobs.iceberg.file_streams import opened, parquet_metrics, read_range, write_file
+from spark_jobs.iceberg.file_streams import FileStorage, parquet_metrics
 from spark_jobs.iceberg.row_delta import WHOLE, Key, Replacement, each
 from spark_jobs.runtime.java_classes import JavaClasses
 
@@ -64,14 +64,14 @@ class DeletedRows:
 
     Args:
         table: Iceberg's Java object.
-        io: its storage, Iceberg's FileIO.
+        storage: where its files are.
         classes: cache of Iceberg's classes.
         format_version: of the table.
         codec: compression of files of positions.
     """
 
     table: Any
-    io: Any
+    storage: FileStorage
     classes: JavaClasses
     format_version: int
     codec: str
@@ -106,11 +106,11 @@ class DeletedRows:
 
     def _vector(self, delete: _DeleteFile, _: OldFile) -> Rows:
         (location, offset), size = delete.key, int(delete.java.contentSizeInBytes())
-        blob = read_range(self.io, location, offset, size)
+        blob = self.storage.read_range(location, offset, size)
         return parse_vector(blob, int(delete.java.recordCount())).numbers()
 
     def _positions(self, delete: _DeleteFile, file: OldFile) -> Rows:
-        with opened(self.io, delete.key[0], int(delete.java.fileSizeInBytes())) as stream:
+        with self.storage.opened(delete.key[0], int(delete.java.fileSizeInBytes())) as stream:
             rows = pq.read_table(stream, columns=[_PATH, _POSITION], use_threads=False)
         positions: Rows = rows.filter(pc.equal(rows.column(_PATH), file.location)).column(_POSITION).to_numpy()
         return positions
@@ -131,7 +131,7 @@ class DeletedRows:
     def _write_vectors(self, rows: Sequence[tuple[OldFile, Rows]], done: Replacement) -> None:
         data, blobs = puffin_of({file.location: positions for file, positions in rows}, "lakecdc")
         puffin = str(self.table.locationProvider().newDataLocation(new_name(".puffin")))
-        write_file(self.io, puffin, data)
+        self.storage.write(puffin, data)
         for file, _ in rows:
             blob = blobs[file.location]
             builder = self._builder(file, puffin, len(data), "puffin").withRecordCount(blob.rows)
@@ -145,7 +145,7 @@ class DeletedRows:
         spec, name = self.table.specs().get(file.java.specId()), new_name("-deletes.parquet")
         place = (spec, file.java.partition(), name) if spec.isPartitioned() else (name,)
         location = str(self.table.locationProvider().newDataLocation(*place))
-        write_file(self.io, location, data.getvalue())
+        self.storage.write(location, data.getvalue())
         config = self.classes.static("org.apache.iceberg.MetricsConfig", "forPositionDelete")()
         metrics = parquet_metrics(data.getvalue(), config, self.classes)
         ids = self.classes.named("java.util.HashSet")()

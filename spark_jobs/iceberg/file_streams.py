@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,9 @@ from spark_jobs.runtime.java_classes import JavaClasses
 
 _LOCAL = "file:"
 """Files of this machine are read without Java: bytes of Java's streams are copied three times."""
+
+_LARGE = 256 << 10
+"""Least bytes that Java and this process exchange in a temporary file: py4j sends bytes as text."""
 
 _PARQUET = "org.apache.iceberg.shaded.org.apache.parquet"
 
@@ -25,11 +30,14 @@ class InputStream(io.RawIOBase):
     Args:
         file: Iceberg's InputFile.
         size: in bytes.
+        classes: cache of Java's classes.
     """
 
-    def __init__(self, file: Any, size: int) -> None:
+    def __init__(self, file: Any, size: int, classes: JavaClasses) -> None:
         self._size = size
+        self._classes = classes
         self._stream = file.newStream()
+        self._large: _LargeReads | None = None
         self._at = self._java_at = 0
 
     def readable(self) -> bool:
@@ -57,66 +65,118 @@ class InputStream(io.RawIOBase):
             return b""
         if self._at != self._java_at:
             self._stream.seek(self._at)
-        data = bytes(self._stream.readNBytes(wanted))
+        if wanted < _LARGE:
+            data = bytes(self._stream.readNBytes(wanted))
+        else:
+            self._large = self._large or _LargeReads(self._stream, self._classes)
+            data = self._large.read(wanted)
         self._at = self._java_at = self._at + len(data)
         return data
 
     def close(self) -> None:
         """Close Java's stream as well."""
         if not self.closed:
+            if self._large is not None:
+                self._large.close()
             self._stream.close()
         super().close()
 
 
-def opened(storage: Any, location: str, size: int) -> pa.NativeFile:
-    """Open a file.
+class _LargeReads:
+    """Many bytes of a Java stream, which Java writes to a file of this machine.
 
     Args:
-        storage: Iceberg's FileIO.
-        location: of the file.
-        size: in bytes.
+        stream: Java's InputStream.
+        classes: cache of Java's classes.
     """
-    if location.startswith(_LOCAL):
-        return pa.OSFile(location.removeprefix(_LOCAL))
-    if size <= _SMALL_FILE:
-        return pa.BufferReader(read_range(storage, location, 0, size))
-    return pa.PythonFile(InputStream(storage.newInputFile(location, size), size), "r")
+
+    def __init__(self, stream: Any, classes: JavaClasses) -> None:
+        self._file = tempfile.NamedTemporaryFile(prefix="lakecdc-")  # noqa: SIM115 - closed by its owner
+        self._output = classes.named("java.io.FileOutputStream")(self._file.name).getChannel()
+        self._input = classes.static("java.nio.channels.Channels", "newChannel")(stream)
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes, fewer at the end of the stream."""
+        done = 0
+        while done < size and (moved := int(self._output.transferFrom(self._input, done, size - done))):
+            done += moved
+        self._file.seek(0)
+        return self._file.read(done)
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._output.close()
+        self._file.close()
 
 
-def read_range(storage: Any, location: str, offset: int, size: int) -> bytes:
-    """Return a part of a file.
+@dataclass(frozen=True, slots=True)
+class FileStorage:
+    """Where the files of a lake table are.
 
     Args:
-        storage: Iceberg's FileIO.
-        location: of the file.
-        offset: where it begins.
-        size: in bytes.
+        io: Iceberg's FileIO.
+        classes: cache of Java's classes.
     """
-    if location.startswith(_LOCAL):
-        with pa.OSFile(location.removeprefix(_LOCAL)) as file:
-            return bytes(file.read_at(size, offset))
-    with InputStream(storage.newInputFile(location), offset + size) as stream:
-        stream.seek(offset)
-        return stream.read()
 
+    io: Any
+    classes: JavaClasses
 
-def write_file(storage: Any, location: str, data: bytes) -> None:
-    """Write a whole file, which must not exist.
+    def opened(self, location: str, size: int) -> pa.NativeFile:
+        """Open a file.
 
-    Args:
-        storage: Iceberg's FileIO.
-        location: of the file.
-        data: its bytes.
-    """
-    if location.startswith(_LOCAL):
-        path = Path(location.removeprefix(_LOCAL))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as file:
+        Args:
+            location: of the file.
+            size: in bytes.
+        """
+        if location.startswith(_LOCAL):
+            return pa.OSFile(location.removeprefix(_LOCAL))
+        if size <= _SMALL_FILE:
+            return pa.BufferReader(self.read_range(location, 0, size))
+        return pa.PythonFile(InputStream(self.io.newInputFile(location, size), size, self.classes), "r")
+
+    def read_range(self, location: str, offset: int, size: int) -> bytes:
+        """Return a part of a file.
+
+        Args:
+            location: of the file.
+            offset: where it begins.
+            size: in bytes.
+        """
+        if location.startswith(_LOCAL):
+            with pa.OSFile(location.removeprefix(_LOCAL)) as file:
+                return bytes(file.read_at(size, offset))
+        with InputStream(self.io.newInputFile(location), offset + size, self.classes) as stream:
+            stream.seek(offset)
+            return stream.read()
+
+    def write(self, location: str, data: bytes) -> None:
+        """Write a whole file, which must not exist.
+
+        Args:
+            location: of the file.
+            data: its bytes.
+        """
+        if location.startswith(_LOCAL):
+            path = Path(location.removeprefix(_LOCAL))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("xb") as file:
+                file.write(data)
+            return
+        stream = self.io.newOutputFile(location).create()
+        if len(data) < _LARGE:
+            stream.write(data)
+        else:
+            self._copy(data, stream)
+        stream.close()
+
+    def _copy(self, data: bytes, stream: Any) -> None:
+        """Let Java read bytes from a file of this machine into its stream."""
+        with tempfile.NamedTemporaryFile(prefix="lakecdc-") as file:
             file.write(data)
-        return
-    stream = storage.newOutputFile(location).create()
-    stream.write(data)
-    stream.close()
+            file.flush()
+            source = self.classes.named("java.io.FileInputStream")(file.name)
+            source.transferTo(stream)
+            source.close()
 
 
 def parquet_metrics(data: bytes, config: Any, classes: JavaClasses) -> Any:

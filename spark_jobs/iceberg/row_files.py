@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from cdc_lib.apply.data_files import CODEC, LEVEL, codec_of, in_order, lake_fields, rows_at, write_rows
-from cdc_lib.apply.decide import FEW_BYTES, NeedsSpark
+from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.key_rows import Rows
 from cdc_lib.apply.lineage import LINEAGE, SINCE, with_lineage
 from cdc_lib.apply.old_rows import StoredRows
@@ -22,14 +22,17 @@ from cdc_lib.apply.partitions import partitions_of
 from cdc_lib.model.lake_table import ORDER, LakeTable
 from cdc_lib.model.layout import SortField
 from spark_jobs.iceberg.deleted_rows import DeletedRows, OldFile, new_name
-from spark_jobs.iceberg.file_streams import opened, parquet_metrics, write_file
+from spark_jobs.iceberg.file_streams import FileStorage, parquet_metrics
 from spark_jobs.iceberg.row_delta import WHOLE, Replacement, each, has_few_manifests, in_this_thread
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.runtime.java_classes import JavaClasses, java_classes
 from spark_jobs.runtime.parallelism import is_local
 
-MOST_RECORDS, MOST_RECORDS_HERE = 1_000_000, 20_000_000
+MOST_RECORDS, MOST_RECORDS_HERE = 5_000_000, 20_000_000
 """Most rows whose keys this process reads: those of more are read by all executors, or by the cores of this machine."""
+
+_MOST_COPIED = 16 << 20
+"""Most bytes of files that are written again without some of their rows."""
 
 _ENCRYPTED = "encryption.key-id"
 _OVERRIDES = {CODEC: "spark.sql.iceberg.compression-codec", LEVEL: "spark.sql.iceberg.compression-level"}
@@ -68,7 +71,7 @@ class RowFiles:
 
     Args:
         table: Iceberg's Java object.
-        io: its storage, Iceberg's FileIO.
+        storage: where its files are.
         metadata: of the table.
         properties: of the table, as this session overrides them.
         lake: the table as this project knows it.
@@ -79,7 +82,7 @@ class RowFiles:
     """
 
     table: Any
-    io: Any
+    storage: FileStorage
     metadata: TableMetadata
     properties: Mapping[str, str]
     lake: LakeTable
@@ -100,9 +103,10 @@ class RowFiles:
             raise NeedsSpark("the table is encrypted")
         overrides = {one: session.conf.get(name, None) for one, name in _OVERRIDES.items()}
         properties = {**properties, **{one: text for one, text in overrides.items() if text is not None}}
-        storage, version, codec = table.io(), int(plain["format-version"]), codec_of(properties)
+        version, codec = int(plain["format-version"]), codec_of(properties)
         most = MOST_RECORDS_HERE if is_local(session) else MOST_RECORDS
         fields, classes = lake_fields(metadata.schema["fields"]), java_classes(session)
+        storage = FileStorage(table.io(), classes)
         deleted = DeletedRows(table, storage, classes, version, codec)
         return cls(table, storage, metadata, properties, lake, fields, classes, most, deleted)
 
@@ -135,7 +139,7 @@ class RowFiles:
     @contextmanager
     def stream(self, file: OldFile) -> Iterator[pa.NativeFile]:
         """Open a file; it is closed after the block."""
-        with opened(self.io, file.location, int(file.java.fileSizeInBytes())) as stream:
+        with self.storage.opened(file.location, int(file.java.fileSizeInBytes())) as stream:
             yield stream
 
     def stored(self, file: OldFile, stream: pa.NativeFile) -> tuple[StoredRows, Rows, Rows]:
@@ -193,7 +197,7 @@ class RowFiles:
         Raises:
             NeedsSpark: they are large.
         """
-        if sum(int(file.java.fileSizeInBytes()) for file, _ in files) > FEW_BYTES:
+        if sum(int(file.java.fileSizeInBytes()) for file, _ in files) > _MOST_COPIED:
             raise NeedsSpark("large files are written again")
         has_lineage, copies = self.deleted.format_version >= SINCE, list[pa.Table]()
         fields = (*self.fields, *(LINEAGE if has_lineage else ()))
@@ -223,7 +227,7 @@ class RowFiles:
         place = (name,) if values is None else (spec, values, name)
         location = str(self.table.locationProvider().newDataLocation(*place))
         written = data.getvalue()
-        write_file(self.io, location, written)
+        self.storage.write(location, written)
         config = self.classes.static("org.apache.iceberg.MetricsConfig", "forTable")(self.table)
         metrics = parquet_metrics(written, config, self.classes)
         builder = self.classes.static("org.apache.iceberg.DataFiles", "builder")(spec)

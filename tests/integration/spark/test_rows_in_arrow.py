@@ -513,10 +513,11 @@ def test_few_changes_find_their_rows_in_several_files(ways):
     merge([row("u", 4000 + key, key, "changed") for key in (1, 40, 1001, 5000)] + [row("d", 4010, 2040)])
 
 
-@pytest.mark.parametrize("small", [0, 1 << 20])
-def test_files_that_are_not_of_this_machine_are_read_through_iceberg(ways, monkeypatch, small):
-    """As a whole, or where they are asked for; deletion vectors as well."""
+@pytest.mark.parametrize(("small", "large"), [(0, 256 << 10), (1 << 20, 256 << 10), (0, 1)])
+def test_files_that_are_not_of_this_machine_are_read_through_iceberg(ways, monkeypatch, small, large):
+    """As a whole, or where they are asked for, from Java's answers or its files; deletion vectors as well."""
     monkeypatch.setattr(file_streams, "_LOCAL", "none:")
+    monkeypatch.setattr(file_streams, "_LARGE", large)
     monkeypatch.setattr(file_streams, "_SMALL_FILE", small)
     _, merge = ways
     for rows in (FIRST, SECOND, THIRD):
