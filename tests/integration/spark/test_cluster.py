@@ -261,10 +261,9 @@ def test_a_killed_worker_costs_a_retry_of_its_tasks(
     """It is killed while its executor writes; the merge goes on with the other worker, and a new one takes its place."""
     source, client, pages = held_source, spark_server.client, SparkPages(spark_server, PORT)
     digits = " UNION ALL ".join(f"SELECT {digit}{' AS d' if digit == 0 else ''}" for digit in range(10))
-    numbers = ", ".join(f"({digits}) t{place}" for place in range(5))
-    source.execute(
-        f"INSERT INTO orders SELECT 10 + t0.d + 10*t1.d + 100*t2.d + 1000*t3.d + 10000*t4.d, 'v' FROM {numbers}"
-    )
+    numbers = ", ".join(f"({digits}) t{place}" for place in range(6))
+    number = " + ".join(f"{10**place} * t{place}.d" for place in range(6))
+    source.execute(f"INSERT INTO orders SELECT 10 + {number}, 'v' FROM {numbers}")  # more than the driver merges itself
     source.execute("UPDATE orders SET v = 'changed' WHERE id < 4")
     source.drain()
     with proxy.holding("PUT", "/data/"):
@@ -284,7 +283,7 @@ def test_a_killed_worker_costs_a_retry_of_its_tasks(
     cluster.wait_for_workers(2)
     source.cdc("step ack lake shop")
     report = source.verified()
-    assert (report["clean"], report["tables"][0]["source_rows"]) == (True, 100_003)
+    assert (report["clean"], report["tables"][0]["source_rows"]) == (True, 1_000_003)
 
 
 MOMENTS = {
