@@ -20,7 +20,7 @@ from demo.shop.workload import BackgroundWorkload
 from demo.spark import DemoSparkServer
 from demo.watch import DAG, RunMonitor
 from spark_jobs.runtime.jars import jar_paths
-from tests.harness.airflow import AirflowStandalone
+from tests.harness.airflow.standalone import AirflowStandalone
 
 SCHEDULED_RUNS = 3
 PATIENCE_SECONDS = 15 * 60

@@ -11,7 +11,7 @@ from cdc_lib.store import layout
 from cdc_lib.store.documents import load
 from demo.paths import DemoError
 from demo.progress import Figures
-from tests.harness.airflow import AirflowStandalone
+from tests.harness.airflow.standalone import AirflowStandalone
 
 DAG = "cdc_shop"
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.harness.examples import examples
-from tests.harness.features import has
+from tests.harness.generated.examples import examples
+from tests.harness.processes.turns import out_of_turn, turn_of
 from tests.harness.servers import MariaDbServer, MySqlServer, S3Server, SqlServer
+from tests.harness.servers.features import has
 from tests.harness.servers.versions import chosen, in_use
-from tests.harness.turns import out_of_turn, turn_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,7 +132,7 @@ def azure_server() -> Iterator[AzureServer]:
 def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkSession, SourceConfig]]:
     """A running Spark, which takes seconds to start, with a catalog for all tests; each test uses its own database."""
     from spark_jobs.runtime.session import spark_session
-    from tests.harness.lake import lake_config
+    from tests.harness.lake.running import lake_config
 
     config = lake_config(tmp_path_factory.mktemp("lake"))
     with spark_session(config) as spark:

@@ -21,8 +21,8 @@ from statistics import median
 
 from tests.bench.processes import ROOT
 from tests.bench.report import Figure, save, spread
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import AirflowSource, log_ins
+from tests.harness.airflow.source import AirflowSource, log_ins
+from tests.harness.airflow.standalone import AirflowStandalone
 from tests.harness.servers import MySqlServer
 
 TICKS = os.sysconf("SC_CLK_TCK")

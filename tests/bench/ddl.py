@@ -22,7 +22,7 @@ from cdc_lib.drain import window as draining
 from cdc_lib.schema_history import versions
 from tests.bench.processes import ROOT
 from tests.bench.report import Figure, save
-from tests.harness.capture import Capture, row_metadata
+from tests.harness.binlog.capture import Capture, row_metadata
 from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
 
 GOAL = 10.0

@@ -30,10 +30,10 @@ from cdc_lib.model.position import Position
 from tests.bench.airflow import cpu_of_session
 from tests.bench.processes import ROOT
 from tests.bench.report import Figure, save, spread
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import OWN_JAVA, AirflowSource, log_ins
+from tests.harness.airflow.source import OWN_JAVA, AirflowSource, log_ins
+from tests.harness.airflow.standalone import AirflowStandalone
 from tests.harness.servers import MySqlServer
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.spark.server import RunningSparkServer
 
 TABLES = 20
 RATE = 500

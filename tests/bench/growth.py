@@ -25,9 +25,9 @@ from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.runtime.session import spark_session
 from tests.bench.page import SAVED
 from tests.bench.report import about_the_run
-from tests.harness.batches import BIGINT, TEXT, Row, table
-from tests.harness.lake import Lake, lake_config
-from tests.harness.past import PastClock
+from tests.harness.lake.batches import BIGINT, TEXT, Row, table
+from tests.harness.lake.past import PastClock
+from tests.harness.lake.running import Lake, lake_config
 
 CHANGES = 50
 EVERY = 60

@@ -40,9 +40,9 @@ from cdc_lib.store.periodic import PeriodicCursorStore
 from tests.bench.processes import ROOT, copy_raw, job_of, raw_program
 from tests.bench.report import RAW, Figure, save, spread
 from tests.bench.workloads import DATABASE, WORKLOADS, binlog_range, prepare
-from tests.harness.memory_cursors import MemoryCursorStore
 from tests.harness.servers import MySqlServer, S3Server
-from tests.harness.stores import options as s3_options
+from tests.harness.store.memory_cursors import MemoryCursorStore
+from tests.harness.store.stores import options as s3_options
 
 RUNS = 3
 """Runs of each search and of the raw copy; the fastest counts."""

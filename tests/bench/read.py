@@ -48,9 +48,9 @@ from tests.bench.reading.readers import LakeReader, PyIceberg, Source, SparkSql,
 from tests.bench.reading.requests import costs
 from tests.bench.report import Figure, NotMeasured, save, spread
 from tests.bench.usage import ROOT
-from tests.harness.batches import IDENTITY, at
-from tests.harness.duckdb_queries import ExtensionMissing
-from tests.harness.lake import Lake, lake_config
+from tests.harness.lake.batches import IDENTITY, at
+from tests.harness.lake.duckdb_queries import ExtensionMissing
+from tests.harness.lake.running import Lake, lake_config
 from tests.harness.servers import MySqlServer
 
 FILES, S3_GETS = 1_000, 100

@@ -21,9 +21,9 @@ from tests.bench.lake.end_to_end import source_file
 from tests.bench.report import Figure, save, spread
 from tests.bench.usage import ROOT
 from tests.bench.workloads import DATABASE, WORKLOADS, Written, prepare, write
-from tests.harness.bastion import Bastion
+from tests.harness.network.bastion import Bastion
+from tests.harness.network.socks_proxy import SocksProxy
 from tests.harness.servers import MySqlServer
-from tests.harness.socks_proxy import SocksProxy
 
 RUNS = 3
 

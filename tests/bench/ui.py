@@ -27,8 +27,8 @@ from cdc_lib.store.objects.local import LocalStore
 from tests.bench.airflow import cpu_of_session
 from tests.bench.processes import ROOT
 from tests.bench.report import Figure, save, spread
-from tests.harness.api_server import ApiServer
-from tests.harness.page_source import PageSource
+from tests.harness.airflow.api_server import ApiServer
+from tests.harness.airflow.page_source import PageSource
 
 GOAL = 300.0
 """Most milliseconds of an answer."""

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from tests.bench.processes import ROOT
 from tests.bench.report import Figure, save
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import AirflowSource, log_ins
+from tests.harness.airflow.source import AirflowSource, log_ins
+from tests.harness.airflow.standalone import AirflowStandalone
 from tests.harness.servers import MySqlServer
 
 CHANGED = 20

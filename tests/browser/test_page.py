@@ -18,9 +18,9 @@ from cdc_airflow.airflow_versions import IS_3_2
 from cdc_airflow.links import CutLink, SourcePageLink, VerifyReportLink, WindowLink
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.api_server import ApiServer
-from tests.harness.browser import NARROW, WIDE, chromium, logged_in
-from tests.harness.page_source import PageSource
+from tests.harness.airflow.api_server import ApiServer
+from tests.harness.airflow.browser import NARROW, WIDE, chromium, logged_in
+from tests.harness.airflow.page_source import PageSource
 
 pytestmark = pytest.mark.skipif(not IS_3_2, reason="Airflow 3.1 shows no page")
 

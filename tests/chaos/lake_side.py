@@ -28,7 +28,7 @@ from spark_jobs.merging.run import merge, needs_spark, run
 from spark_jobs.runtime.session import spark_session
 from spark_jobs.sql import full_name
 from tests.chaos.shapes import TABLES
-from tests.harness.reading import assert_table_reads_as_spark, collected
+from tests.harness.lake.reading import assert_table_reads_as_spark, collected
 
 GETS = 20
 """Rows of each table that are read one by one."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Self
 
 from tests.chaos.wire import Wire
-from tests.harness.replication import Pair, StandbyStopped, follow, server_of
 from tests.harness.servers import SqlServer
+from tests.harness.servers.replication import Pair, StandbyStopped, follow, server_of
 from tests.harness.servers.skew import can_be_wrong
 
 MARKS = "beside.seen"
@@ -25,7 +25,7 @@ class Site:
     """The servers, while its block runs.
 
     Args:
-        kind: see :data:`tests.harness.replication.KINDS`.
+        kind: see :data:`tests.harness.servers.replication.KINDS`.
         alone: a running server without a standby; None to start two.
         apart: whether the clocks of the servers are minutes apart.
 

@@ -8,7 +8,7 @@ from random import Random
 import pymysql
 
 from tests.chaos.site import Site
-from tests.harness import xa
+from tests.harness.binlog import xa
 
 XIDS = ("x0", "x1", "x2", "x3")
 KEYS_PER_XID = 10

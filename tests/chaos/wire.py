@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 from typing import Literal
 
-from tests.harness.proxy import Proxy
+from tests.harness.network.proxy import Proxy
 from tests.harness.servers import SqlServer
 
 Fault = Literal["cut", "half-open"]

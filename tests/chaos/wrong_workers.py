@@ -53,7 +53,7 @@ class WrongWorkers:
         self.say(f"a worker whose clock is {ahead} s ahead merges")
         before = self._lake_files()
         done = subprocess.run(
-            [sys.executable, "-m", "tests.harness.merge_job", "config.json", "plan.json"],
+            [sys.executable, "-m", "tests.harness.lake.merge_job", "config.json", "plan.json"],
             cwd=folder,
             env={**os.environ, **wrong_clock(ahead), "PYTHONPATH": str(ROOT)},
             capture_output=True,

@@ -9,10 +9,10 @@ import pytest
 from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
 from cdc_lib.store.objects.azure import AzureStore
 from cdc_lib.store.objects.azure_options import AzureOptions
-from tests.harness.azure_identity import IdentityServer
-from tests.harness.lossy_stores import lossy_store
 from tests.harness.servers.azure import AzureServer
-from tests.harness.stores import azure
+from tests.harness.store.azure_identity import IdentityServer
+from tests.harness.store.lossy_stores import lossy_store
+from tests.harness.store.stores import azure
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from cdc_lib.retention.garbage_collector import KEPT_CUTS, carry_out, plan_colle
 from cdc_lib.store import documents, layout
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cut, publish
-from tests.harness.batches import IDENTITY, at
-from tests.harness.stores import empty_store
+from tests.harness.lake.batches import IDENTITY, at
+from tests.harness.store.stores import empty_store
 
 WEEK = timedelta(days=7)
 NOW = datetime.now(UTC)

@@ -13,8 +13,8 @@ from cdc_lib.model.window import SnapshotTask
 from cdc_lib.retention.garbage_collector import carry_out, plan_collection
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.windows import stored_windows
-from tests.harness.batches import IDENTITY, INT, BatchWriter, Row, at, table
-from tests.harness.stores import KINDS, empty_store
+from tests.harness.lake.batches import IDENTITY, INT, BatchWriter, Row, at, table
+from tests.harness.store.stores import KINDS, empty_store
 
 A = table("shop.a", {"id": INT})
 KEEP = timedelta(days=7)

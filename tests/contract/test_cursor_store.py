@@ -15,9 +15,9 @@ from cdc_lib.model.subscription import Lease
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.periodic import PeriodicCursorStore
-from tests.harness.memory_cursors import MemoryCursorStore
-from tests.harness.races import at_once, swaps
-from tests.harness.stores import KINDS, empty_store
+from tests.harness.processes.races import at_once, swaps
+from tests.harness.store.memory_cursors import MemoryCursorStore
+from tests.harness.store.stores import KINDS, empty_store
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 WINDOW = Window("shop", 1, Position("binlog.000001", 4), Position("binlog.000002", 4))

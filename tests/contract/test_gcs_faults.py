@@ -9,10 +9,10 @@ import pytest
 from cdc_lib.errors import ConfigError, StoreUnavailable
 from cdc_lib.store.objects.gcs import GcsStore
 from cdc_lib.store.objects.gcs_options import GcsOptions
-from tests.harness.google_account import TokenServer, account_key
-from tests.harness.lossy_proxy import LossyProxy
+from tests.harness.network.lossy_proxy import LossyProxy
 from tests.harness.servers.gcs import GcsServer
-from tests.harness.stores import gcs
+from tests.harness.store.google_account import TokenServer, account_key
+from tests.harness.store.stores import gcs
 
 
 @pytest.fixture

@@ -18,7 +18,14 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.races import PROCESSES, create_local, in_processes, lock_and_stop, swap_local, write_and_wait
+from tests.harness.processes.races import (
+    PROCESSES,
+    create_local,
+    in_processes,
+    lock_and_stop,
+    swap_local,
+    write_and_wait,
+)
 
 
 @pytest.fixture

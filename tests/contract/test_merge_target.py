@@ -29,9 +29,9 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import Replaced
 from spark_jobs.lake_format import LAKE_FORMATS
 from spark_jobs.sql import full_name
-from tests.harness.batches import BIGINT, INT, START_TIME, TEXT, Row, table
-from tests.harness.lake import empty_catalog
-from tests.harness.merge_targets import FormatTable, HeldWrite, marker_at
+from tests.harness.lake.batches import BIGINT, INT, START_TIME, TEXT, Row, table
+from tests.harness.lake.merge_targets import FormatTable, HeldWrite, marker_at
+from tests.harness.lake.running import empty_catalog
 
 pytestmark = [
     pytest.mark.turns(6),

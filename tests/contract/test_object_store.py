@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdc_lib.errors import ConfigError, CorruptBatch
-from tests.harness.races import at_once
-from tests.harness.stores import KINDS, LISTS_UNFINISHED, empty_store
+from tests.harness.processes.races import at_once
+from tests.harness.store.stores import KINDS, LISTS_UNFINISHED, empty_store
 
 
 @pytest.fixture(params=KINDS)

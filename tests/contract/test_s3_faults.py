@@ -13,8 +13,8 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.s3 import S3Store
-from tests.harness.lossy_proxy import LossyProxy
-from tests.harness.stores import options
+from tests.harness.network.lossy_proxy import LossyProxy
+from tests.harness.store.stores import options
 
 FRESH = Cursor("shop", "drain", 0, 1, ServerIdentity("mysql", "uuid", 1), Position("binlog.000001", 4))
 ATTEMPTS = 3

@@ -11,7 +11,7 @@ from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.store.cursors import ObjectCursorStore
-from tests.harness.lossy_stores import SERVERS, ignore_conditions, lossy_store, store_of
+from tests.harness.store.lossy_stores import SERVERS, ignore_conditions, lossy_store, store_of
 
 FRESH = Cursor("shop", "drain", 0, 1, ServerIdentity("mysql", "uuid", 1), Position("binlog.000001", 4))
 ALL = 10_000

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cdc_lib.store.observations import note_retry, task_retries
-from tests.harness.stores import KINDS, empty_store
+from tests.harness.store.stores import KINDS, empty_store
 
 TRIES = 12
 

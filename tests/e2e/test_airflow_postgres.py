@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.airflow import ROOT, AirflowStandalone
-from tests.harness.airflow_source import AirflowSource, log_ins
+from tests.harness.airflow.source import AirflowSource, log_ins
+from tests.harness.airflow.standalone import ROOT, AirflowStandalone
 from tests.harness.servers import MySqlServer
 from tests.harness.servers.postgres import PostgresServer, packages
 

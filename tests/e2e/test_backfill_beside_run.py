@@ -19,8 +19,8 @@ from pyiceberg.catalog import Catalog
 
 from demo.shop.compare import compare_database, open_lake
 from demo.shop.workload import Workload
-from tests.harness.seeded_shop import seeded_shop, source_settings
 from tests.harness.servers import SqlServer
+from tests.harness.shop.seeded import seeded_shop, source_settings
 
 ROWS = 600
 ROUNDS = 1

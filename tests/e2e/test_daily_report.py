@@ -19,8 +19,8 @@ import pytest
 from cdc_lib.lake.catalog import open_catalog
 from cdc_lib.store.announced_days import announced_days
 from cdc_lib.store.objects.open import open_store
-from tests.harness.airflow import ROOT, AirflowStandalone
-from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource
+from tests.harness.airflow.source import PASSWORD_VARIABLE, AirflowSource
+from tests.harness.airflow.standalone import ROOT, AirflowStandalone
 from tests.harness.servers import MySqlServer
 
 pytestmark = [pytest.mark.timeout(2400), pytest.mark.slow]

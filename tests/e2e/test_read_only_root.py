@@ -9,8 +9,8 @@ import sys
 import pytest
 import yaml
 
-from tests.harness.pages import ROOT
-from tests.harness.read_only_root import can_be_read_only, read_only_root
+from tests.harness.docs.pages import ROOT
+from tests.harness.shop.read_only_root import can_be_read_only, read_only_root
 
 pytestmark = [
     pytest.mark.skipif(not can_be_read_only(), reason="this user may not make mount namespaces"),

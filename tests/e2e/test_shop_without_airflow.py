@@ -19,8 +19,8 @@ from demo.shop.workload import Workload
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.merge import run
 from spark_jobs.runtime.session import spark_session
-from tests.harness.seeded_shop import seeded_shop, source_settings
 from tests.harness.servers import SqlServer
+from tests.harness.shop.seeded import seeded_shop, source_settings
 
 pytestmark = [
     # py4j leaves its sockets for the garbage collector to close.

@@ -10,7 +10,7 @@ import sys
 import pytest
 import yaml
 
-from tests.harness.pages import ROOT
+from tests.harness.docs.pages import ROOT
 from tests.harness.servers import MariaDbServer, S3Server
 from tests.harness.servers.certificate import write_certificate
 

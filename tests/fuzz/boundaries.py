@@ -18,7 +18,7 @@ from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
 from tests.fuzz.mutation import Samples
 from tests.fuzz.readers import Portions, _change
-from tests.harness.recorded import Recorded, recorded
+from tests.harness.binlog.recorded import Recorded, recorded
 
 
 def boundaries(seed: int, first: int, cases: int, done: np.ndarray) -> None:

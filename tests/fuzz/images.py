@@ -16,10 +16,10 @@ from cdc_lib.binlog.types.jsonb import JsonCodec
 from tests.fuzz.samples import nested
 from tests.fuzz.streams import outcome
 from tests.fuzz.transactions import bent
-from tests.harness.json_changes import changes, difference
-from tests.harness.json_updates import partial_updates
-from tests.harness.json_values import document, encode, text
-from tests.harness.recorded import Event, Recorded, recorded
+from tests.harness.binlog.json_changes import changes, difference
+from tests.harness.binlog.json_updates import partial_updates
+from tests.harness.binlog.json_values import document, encode, text
+from tests.harness.binlog.recorded import Event, Recorded, recorded
 
 _ROW_EVENTS = (*event_types.ROWS, event_types.TABLE_MAP)
 

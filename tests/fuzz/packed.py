@@ -14,8 +14,8 @@ from cdc_lib.binlog.rows import inflate_buffer, locate, mariadb_compressed
 from tests.fuzz.mutation import Samples, begin, below, broken
 from tests.fuzz.samples import cut, table_slots
 from tests.fuzz.walks import CELLS_OUTSIDE, inside, layouts
-from tests.harness.binlog import packed_integer
-from tests.harness.recorded import recorded
+from tests.harness.binlog.recorded import recorded
+from tests.harness.binlog.streams import packed_integer
 
 _ROWS = 64
 _RECORDS = 4

@@ -14,8 +14,8 @@ from cdc_lib.binlog.framing import event_types
 from cdc_lib.binlog.rows.row_groups import ReadOptions
 from tests.fuzz.streams import Kept, Outcome, outcome
 from tests.fuzz.transactions import bent
-from tests.harness.binlog import SID
-from tests.harness.recorded import Event, Recorded, first_rotate
+from tests.harness.binlog.recorded import Event, Recorded, first_rotate
+from tests.harness.binlog.streams import SID
 
 _NUMBERS = (0, 1, 7, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40 + 7, 2**63 - 1)
 _EVENT_BITS = 2**32 - 1

@@ -20,7 +20,7 @@ from cdc_lib.model.value_policy import ValuePolicy
 from tests.fuzz.mutation import Samples, begin, below, broken
 from tests.fuzz.samples import cut
 from tests.fuzz.streams import Portions, check_context
-from tests.harness.recorded import recorded
+from tests.harness.binlog.recorded import recorded
 
 _HEADER = 19
 _POLICIES = (

@@ -13,7 +13,7 @@ from cdc_lib.binlog.framing import event_types
 from cdc_lib.binlog.rows import locate
 from cdc_lib.binlog.rows.table_map import TableLayout, parse
 from cdc_lib.model.server_identity import Flavor
-from tests.harness.recorded import CHARSETS, Event, Recorded, recorded
+from tests.harness.binlog.recorded import CHARSETS, Event, Recorded, recorded
 
 
 @dataclass

@@ -14,7 +14,7 @@ from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.inflate_buffer import InflateBuffer
 from cdc_lib.binlog.rows.row_groups import ReadOptions, WindowSinks
 from cdc_lib.errors import CdcError, SourceUnavailable
-from tests.harness.recorded import Recorded
+from tests.harness.binlog.recorded import Recorded
 
 ORDER = ["_epoch", "_binlog", "_offset", "_row"]
 

@@ -15,8 +15,8 @@ from cdc_lib.binlog.framing import event_types
 from cdc_lib.binlog.rows.mariadb_compressed import end_of_bitmaps
 from cdc_lib.binlog.rows.row_groups import ReadOptions
 from tests.fuzz.streams import Outcome, outcome
-from tests.harness.binlog import packed_integer
-from tests.harness.recorded import Event, Recorded, recorded
+from tests.harness.binlog.recorded import Event, Recorded, recorded
+from tests.harness.binlog.streams import packed_integer
 
 _BEGINS = (event_types.GTID, event_types.ANONYMOUS_GTID, event_types.MARIADB_GTID)
 _EXTREMES = (

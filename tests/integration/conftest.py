@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.kinds_of_server import second_cases
+from tests.harness.servers.kinds_of_server import second_cases
 
 HERE = Path(__file__).parent
 

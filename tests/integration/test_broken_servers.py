@@ -19,7 +19,7 @@ from cdc_lib.mysql.binlog_stream import query
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.server_facts import read_facts
-from tests.harness.broken_server import COLUMN, END, OK, BrokenServer, endless, sends
+from tests.harness.network.broken_server import COLUMN, END, OK, BrokenServer, endless, sends
 
 MANY = b"\xfe" + (1 << 62).to_bytes(8, "little")
 LONG = b"x" * 0xFFFFFF

@@ -8,8 +8,8 @@ import pytest
 
 from cdc_lib.store.objects import open as open_module
 from cdc_lib.store.objects import s3
-from tests.harness.google_account import TokenServer, account_key
 from tests.harness.servers import MariaDbServer
+from tests.harness.store.google_account import TokenServer, account_key
 from tests.integration.test_operations_config import Shop, _continues, _refused
 
 

@@ -11,7 +11,7 @@ from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.row_event import WriteRowsEvent
 
 from tests.bench.workloads import binlog_range
-from tests.harness.capture import row_metadata
+from tests.harness.binlog.capture import row_metadata
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated, use:DeprecationWarning")  # of mysql-replication
 

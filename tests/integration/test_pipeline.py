@@ -9,8 +9,8 @@ from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.mysql.binlog_stream import ServerStream
 from cdc_lib.snapshot.chunk_reader import ChunkReader
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake, merge_all
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import Lake, merge_all
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from cdc_lib.errors import MergeError
 from cdc_lib.model.lake_table import Marker
 from cdc_lib.model.position import SNAPSHOT_ROW
-from tests.harness.batches import Row
-from tests.harness.examples import examples
-from tests.harness.histories import STEP, Chunk, History, histories
-from tests.harness.planned import DictTable
+from tests.harness.generated.examples import examples
+from tests.harness.generated.histories import STEP, Chunk, History, histories
+from tests.harness.lake.batches import Row
+from tests.harness.lake.planned import DictTable
 
 KEEPING = st.sampled_from(["mirror", "soft_delete"])
 LIVES = histories(statements=True)

@@ -16,8 +16,8 @@ from cdc_lib.read.archive.reads import ChunkRow, with_reads
 from cdc_lib.read.archive.rows import KeyChanges, VersionShape
 from cdc_lib.read.archive.versions import compared
 from cdc_lib.read.columns import ReadColumn
-from tests.harness.batches import START_TIME
-from tests.harness.examples import examples
+from tests.harness.generated.examples import examples
+from tests.harness.lake.batches import START_TIME
 
 TYPES = {"_epoch": pa.int32(), "_binlog": pa.int32(), "_offset": pa.int64(), "_row": pa.int64(), "v": pa.int32()}
 SHAPE = VersionShape.of("shop.t", [ReadColumn(name, number, of) for number, (name, of) in enumerate(TYPES.items(), 1)])

@@ -16,8 +16,8 @@ from cdc_lib.model.cursor import KEPT_MOVES, Cursor
 from cdc_lib.model.position import SNAPSHOT_ROW, Point, Position
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import SnapshotTask, Window
-from tests.harness.strategies import positions, windows
-from tests.harness.windows import follows
+from tests.harness.binlog.windows import follows
+from tests.harness.generated.strategies import positions, windows
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SHOP = ServerIdentity("mysql", "uuid", 1)

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 
 from cdc_lib.store.documents import dump, load, to_plain, unit_from_plain
-from tests.harness import strategies
+from tests.harness.generated import strategies
 
 
 @given(strategies.DOCUMENTS)

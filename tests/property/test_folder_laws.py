@@ -11,7 +11,7 @@ from cdc_lib.lake.location import table_location
 from cdc_lib.model.folder import LONGEST_FOLDER, folder_of
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.store.objects.keys import check_key
-from tests.harness.locations import overlap
+from tests.harness.lake.locations import overlap
 
 WRITTEN = st.text(alphabet=list("aAbB.@-_/\\#?%$1 \n店Ä{}`0123de"), max_size=6)
 NAMES = WRITTEN | st.text(max_size=40) | st.text(alphabet="aA.@-店", min_size=60, max_size=70)

@@ -24,8 +24,8 @@ from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import Window
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.file_ends import check_gtids
-from tests.harness.binlog import Rows
-from tests.harness.binlog_files import BinlogFiles, Transaction
+from tests.harness.binlog.binlog_files import BinlogFiles, Transaction
+from tests.harness.binlog.streams import Rows
 
 UUID = "00000000-0000-0000-0000-000000000001"
 FIRST = 1_700_000_000

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from cdc_lib.binlog.types.json_diff import REMOVE, apply, parse
 from cdc_lib.binlog.types.jsonb import JsonCodec
 from tests.fuzz.streams import outcome
-from tests.harness.json_changes import changes
-from tests.harness.json_updates import partial_updates
-from tests.harness.json_values import document, encode, text
+from tests.harness.binlog.json_changes import changes
+from tests.harness.binlog.json_updates import partial_updates
+from tests.harness.binlog.json_values import document, encode, text
 
 _RANDOM = st.integers(0, 2**32).map(random.Random)
 

@@ -17,7 +17,7 @@ from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.locate import SET_BACK, BinlogSearch
-from tests.harness.binlog_files import BinlogFiles, Transaction
+from tests.harness.binlog.binlog_files import BinlogFiles, Transaction
 
 FIRST = 1_700_000_000
 HOUR = int(SET_BACK.total_seconds())

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from cdc_lib.model.lake_table import Marker, SnapshotMark
 from cdc_lib.model.position import Point
-from tests.harness.examples import examples
-from tests.harness.histories import histories
-from tests.harness.planned import DictTable
+from tests.harness.generated.examples import examples
+from tests.harness.generated.histories import histories
+from tests.harness.lake.planned import DictTable
 
 
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete"])

@@ -10,8 +10,8 @@ from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.manifest import SnapshotChunk
 from cdc_lib.model.position import Point
 from cdc_lib.model.window import Window
-from tests.harness.batches import at
-from tests.harness.planned import SCHEMA, manifest
+from tests.harness.lake.batches import at
+from tests.harness.lake.planned import SCHEMA, manifest
 
 STEP = 10
 KEYS = st.sampled_from([("id",), ("k", "id"), ()])

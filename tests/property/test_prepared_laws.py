@@ -17,8 +17,8 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.window import Window
 from cdc_lib.model.xa import Decision, Prepared
 from cdc_lib.model.xa_settlement import check_in_snapshots, opened_before, settle
-from tests.harness.batches import IDENTITY, START_TIME, at
-from tests.harness.examples import examples
+from tests.harness.generated.examples import examples
+from tests.harness.lake.batches import IDENTITY, START_TIME, at
 
 STEP = 100
 SHIFT = 1_000_000

@@ -1,6 +1,6 @@
 """A source that is drained, acknowledged, merged, released and read again in any order: each lake table is at a state that was.
 
-The model is in :mod:`tests.harness.quarantine_world`.
+The model is in :mod:`tests.harness.generated.quarantine_world`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.harness.examples import examples
-from tests.harness.quarantine_world import World
+from tests.harness.generated.examples import examples
+from tests.harness.generated.quarantine_world import World
 
 GROUPS = [
     ("write",),

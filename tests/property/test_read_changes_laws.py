@@ -12,7 +12,7 @@ from pyiceberg.types import BinaryType, DoubleType, LongType, StringType
 
 from cdc_lib.model.table_mode import IS_DELETED
 from cdc_lib.read.changes import CHANGE, net_changes
-from tests.harness.hand_made_table import HandMadeTable
+from tests.harness.lake.hand_made_table import HandMadeTable
 
 COLUMNS = {"part": StringType(), "id": LongType(), "raw": BinaryType(), "weight": DoubleType(), "v": LongType()}
 KEYS = [(part, number) for part in ("a", None, "ä") for number in (1, 2)]

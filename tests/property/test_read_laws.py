@@ -23,7 +23,7 @@ from pyiceberg.types import (
 
 from cdc_lib.model.table_mode import IS_DELETED
 from cdc_lib.read.cache import Cache
-from tests.harness.hand_made_table import HandMadeTable
+from tests.harness.lake.hand_made_table import HandMadeTable
 
 KINDS = {
     "number": ({"id": LongType()}, st.tuples(st.integers(-3, 12) | st.just(2**63 - 1))),

@@ -20,8 +20,8 @@ from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import SNAPSHOT_ROW, Point
 from cdc_lib.model.window import Window
 from cdc_lib.store import layout
-from tests.harness.batches import BIGINT, IDENTITY, at, table
-from tests.harness.examples import examples
+from tests.harness.generated.examples import examples
+from tests.harness.lake.batches import BIGINT, IDENTITY, at, table
 
 SCHEMA = table("db.t", {"id": BIGINT, "v": BIGINT})
 STEP, KEYS = 10, 4

@@ -20,7 +20,7 @@ from cdc_lib.model.xa_settlement import opened_before, settle
 from cdc_lib.retention.policy import RetentionFacts, ended_snapshots, judge_windows, laggards
 from cdc_lib.retention.pruning import pruned_drain
 from cdc_lib.store import layout
-from tests.harness.batches import IDENTITY, START_TIME, at
+from tests.harness.lake.batches import IDENTITY, START_TIME, at
 
 STEP = 100
 OLD, YOUNG = START_TIME, START_TIME + timedelta(days=9)

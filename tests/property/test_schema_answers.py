@@ -20,7 +20,7 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.schema_policy import SchemaPolicy
 from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, BatchWriter, at, table
+from tests.harness.lake.batches import BIGINT, BatchWriter, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 KEYS = {"truncate": "truncate", "drop": "drop_table"}

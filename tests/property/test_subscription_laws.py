@@ -17,10 +17,10 @@ from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.subscription import Interest
 from cdc_lib.model.window import Window
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import IDENTITY, INT, START_TIME, TEXT, BatchWriter, Row, at, table
-from tests.harness.clocks import SetClock
-from tests.harness.examples import examples
-from tests.harness.memory_cursors import MemoryCursorStore
+from tests.harness.generated.examples import examples
+from tests.harness.lake.batches import IDENTITY, INT, START_TIME, TEXT, BatchWriter, Row, at, table
+from tests.harness.processes.clocks import SetClock
+from tests.harness.store.memory_cursors import MemoryCursorStore
 
 A, B = table("shop.a", {"id": INT, "v": TEXT}), table("shop.b", {"id": INT})
 STEP = 1000

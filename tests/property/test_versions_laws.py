@@ -17,9 +17,9 @@ from cdc_lib.merge.scd2.versions import SAME, versions_sql
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import TableReset
-from tests.harness.examples import examples
-from tests.harness.histories import histories
-from tests.harness.planned import DictTable
+from tests.harness.generated.examples import examples
+from tests.harness.generated.histories import histories
+from tests.harness.lake.planned import DictTable
 
 START_TIME = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)  # as DuckDB has it
 ROW = ("id", "v", "_op", "_epoch", "_binlog", "_offset", "_row", "_gtid", "_valid_from")

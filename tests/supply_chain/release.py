@@ -13,7 +13,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from tests.harness.pages import ROOT
+from tests.harness.docs.pages import ROOT
 
 DIST = ROOT / "dist"
 _BUILD = "import sys, hatchling.build as it; getattr(it, sys.argv[1])(sys.argv[2])"

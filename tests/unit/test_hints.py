@@ -12,7 +12,7 @@ import pytest
 from cdc_lib import errors
 from cdc_lib.cli import registry
 from cdc_lib.errors import MergeError, dump_error, load_error
-from tests.harness.pages import problem_of
+from tests.harness.docs.pages import problem_of
 
 ROOT = Path(__file__).parents[2]
 ERRORS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from tests.harness.pages import ROOT
+from tests.harness.docs.pages import ROOT
 
 EXPECTED = {
     ".ci", ".dockerignore", ".env.example", ".gitignore", "ARCHITECTURE.md", "CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile",

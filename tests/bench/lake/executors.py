@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.bench.lake.merges import once
 from tests.bench.report import Figure
-from tests.harness.spark_cluster import SparkCluster
+from tests.harness.spark.cluster import SparkCluster
 
 ROWS = 2_000_000
 WORKERS = (1, 2, 4)

@@ -14,8 +14,8 @@ from tests.bench.lake.plain import ServerWithPlain
 from tests.bench.lake.rounds import CHANGES, Rounds, compared_with_plain
 from tests.bench.report import Figure
 from tests.bench.usage import measure
-from tests.harness.batches import BIGINT, TEXT, BatchWriter, Row, table
-from tests.harness.lake import lake_config
+from tests.harness.lake.batches import BIGINT, TEXT, BatchWriter, Row, table
+from tests.harness.lake.running import lake_config
 from tests.harness.servers import SqlServer
 
 MANY = 200
@@ -50,7 +50,13 @@ def many_tables(tables: int = MANY, changes: int = CHANGES) -> list[Figure]:
             }
             plan = batches.plan(start + 1000, batches.window(start, start + 1000, rows))
             (Path(folder) / "plan.json").write_bytes(documents.dump(plan))
-            command = [sys.executable, "-m", "tests.harness.merge_job", f"{folder}/config.json", f"{folder}/plan.json"]
+            command = [
+                sys.executable,
+                "-m",
+                "tests.harness.lake.merge_job",
+                f"{folder}/config.json",
+                f"{folder}/plan.json",
+            ]
             used, output = measure(command)
             if f" {tables}" not in output.partition("CUT")[2]:
                 raise AssertionError(output)

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from tests.bench.report import Figure
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.spark.server import RunningSparkServer
 
 
 def memory_of(spark: RunningSparkServer, name: str, when: str) -> Iterator[Figure]:

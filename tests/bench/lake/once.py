@@ -27,7 +27,7 @@ from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.merging.run import merge
 from spark_jobs.runtime.session import spark_session
 from tests.bench.lake.orders import TABLE, Keys, make_table, write_changes, write_rows
-from tests.harness.lake import Lake, lake_config
+from tests.harness.lake.running import Lake, lake_config
 
 MIB = 1 << 20
 

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.schema import SourceType, TableSchema
-from tests.harness.batches import BIGINT, INT, TEXT, BatchWriter, table
-from tests.harness.lake import Lake
+from tests.harness.lake.batches import BIGINT, INT, TEXT, BatchWriter, table
+from tests.harness.lake.running import Lake
 
 Keys = Literal["uniform", "recent"]
 

@@ -33,7 +33,7 @@ from spark_jobs.server import __main__ as server
 from spark_jobs.server.jobs import Jobs
 from spark_jobs.sql import full_name
 from tests.bench.usage import CommandFailed
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.spark.server import RunningSparkServer
 
 PATH = "/bench/plain"
 _LONGEST = 1800

@@ -14,7 +14,7 @@ from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.runtime.session import spark_session
 from tests.bench.lake.orders import TABLE, make_table, write_changes
 from tests.bench.report import Figure, spread
-from tests.harness.lake import Lake, files_per_get, lake_config
+from tests.harness.lake.running import Lake, files_per_get, lake_config
 
 GOAL = 1.3
 _SCAN = "SELECT status, count(*), sum(total), max(created), sum(length(note)) FROM {table} GROUP BY status"

@@ -20,9 +20,9 @@ from tests.bench.lake.memory import cpu_of
 from tests.bench.lake.plain import ServerWithPlain
 from tests.bench.report import Figure, spread
 from tests.bench.usage import Usage, measure
-from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import SqlServer
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.shop.seeded import source_settings
+from tests.harness.spark.server import RunningSparkServer
 
 PLAIN = "a MERGE INTO for each table"
 

@@ -13,7 +13,7 @@ from tests.bench.lake.memory import memory_of, peak_of
 from tests.bench.lake.rounds import CHANGES, Rounds
 from tests.bench.report import Figure, spread
 from tests.harness.servers import SqlServer
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.spark.server import RunningSparkServer
 
 SOURCES, TABLES, ROUNDS = 50, 20, 3
 

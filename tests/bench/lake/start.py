@@ -14,8 +14,8 @@ from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.runtime import session
 from tests.bench.report import Figure, spread
 from tests.bench.usage import Usage, measure
-from tests.harness.batches import BIGINT, TEXT, BatchWriter, Row, table
-from tests.harness.lake import lake_config
+from tests.harness.lake.batches import BIGINT, TEXT, BatchWriter, Row, table
+from tests.harness.lake.running import lake_config
 
 CHANGES = 50
 """Changes of each table in each merge."""
@@ -88,9 +88,9 @@ class _Merges:
 
 
 def main() -> None:
-    """Run one merge: the arguments are what it is without, and those of :mod:`tests.harness.merge_job`."""
+    """Run one merge: the arguments are what it is without, and those of :mod:`tests.harness.lake.merge_job`."""
     WITHOUT.get(sys.argv.pop(1), lambda: None)()
-    runpy.run_module("tests.harness.merge_job", run_name="__main__")
+    runpy.run_module("tests.harness.lake.merge_job", run_name="__main__")
 
 
 if __name__ == "__main__":

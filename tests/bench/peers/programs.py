@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cdc_lib.errors import ConfigError
 from spark_jobs.runtime.jars import cache_dir, jar_paths, locked_jars, one_at_a_time
-from tests.harness.go_programs import GoFailed, built
+from tests.harness.processes.go_programs import GoFailed, built
 
 HERE = Path(__file__).parent
 GO_SOURCE = HERE / "go_mysql"

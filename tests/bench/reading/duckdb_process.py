@@ -6,7 +6,7 @@ import json
 import sys
 import time
 
-from tests.harness.duckdb_queries import EXTENSIONS
+from tests.harness.lake.duckdb_queries import EXTENSIONS
 
 
 def main() -> int:

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from cdc_lib.read import TableReader
 from tests.bench.usage import ROOT
-from tests.harness.duckdb_queries import installed
+from tests.harness.lake.duckdb_queries import installed
 from tests.harness.servers import MySqlServer
 
 DUCKDB = "1.4.4"

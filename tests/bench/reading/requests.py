@@ -16,7 +16,7 @@ from cdc_lib.read.cache import Cache
 from cdc_lib.read.snapshot import PinnedSnapshot
 from cdc_lib.read.table import TableReader
 from tests.bench.reading.readers import Client
-from tests.harness.proxy import Proxy
+from tests.harness.network.proxy import Proxy
 from tests.harness.servers.s3 import S3Server
 
 _METHODS = (b"GET ", b"HEAD ")

@@ -21,7 +21,7 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from demo.shop.compare import open_lake
 from spark_jobs.runtime.session import connect_catalog, spark_session
-from tests.harness.lake import lake_config
+from tests.harness.lake.running import lake_config
 from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
 
 SERVERS = {"mysql": MySqlServer, "mariadb": MariaDbServer}

@@ -23,7 +23,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 
 from spark_jobs.runtime.jars import cache_dir, one_at_a_time
-from tests.harness.go_programs import GoFailed, built
+from tests.harness.processes.go_programs import GoFailed, built
 from tests.harness.servers.process import ServerOfTests, ServerProcess, free_port, listens
 
 LOCK = Path(__file__).parent.parent / "fake-gcs.lock"

@@ -16,7 +16,7 @@ from typing import Any, Self
 import boto3
 from botocore.config import Config
 
-from tests.harness.go_programs import GoFailed, built
+from tests.harness.processes.go_programs import GoFailed, built
 from tests.harness.servers.certificate import write_certificate
 from tests.harness.servers.process import ServerOfTests, ServerProcess, free_port, listens
 
@@ -93,7 +93,7 @@ class S3Server(ServerOfTests):
         """
         self.data_dir.mkdir(parents=True, exist_ok=True)
         command = [str(versitygw()), "--port", f"{self.host}:{self.port}", "--region", self.region, "--quiet"]
-        accounts = self._scratch / "accounts"  # those that tests add: tests/harness/s3_accounts.py
+        accounts = self._scratch / "accounts"  # those that tests add: tests/harness/store/s3_accounts.py
         accounts.mkdir(exist_ok=True)
         command += ["--iam-dir", str(accounts)]
         if self.names:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.airflow import ROOT, AirflowStandalone
-from tests.harness.airflow_database import put_database
-from tests.harness.airflow_source import ORDERS_AND_COLOURS, PASSWORD_VARIABLE, AirflowSource, log_ins
-from tests.harness.package import metadata_path
+from tests.harness.airflow.database import put_database
+from tests.harness.airflow.source import ORDERS_AND_COLOURS, PASSWORD_VARIABLE, AirflowSource, log_ins
+from tests.harness.airflow.standalone import ROOT, AirflowStandalone
+from tests.harness.docs.package import metadata_path
 from tests.harness.servers import MySqlServer
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.spark.server import RunningSparkServer
 
 METRICS_TOKEN = secrets.token_hex(32)
 

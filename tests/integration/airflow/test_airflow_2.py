@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.airflow_source import ORDERS_AND_COLOURS, AirflowSource
-from tests.harness.airflow_venv import ROOT, airflow_venv
-from tests.harness.pages import blocks
+from tests.harness.airflow.source import ORDERS_AND_COLOURS, AirflowSource
+from tests.harness.airflow.venv import ROOT, airflow_venv
+from tests.harness.docs.pages import blocks
 from tests.harness.servers import MySqlServer
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.spark.server import RunningSparkServer
 
 GUIDE = ROOT / "docs" / "guides" / "airflow-2.md"
 

@@ -9,9 +9,9 @@ from cdc_lib.config import credentials_from_environment
 from cdc_lib.config.start import StartAt
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.pipeline import Pipeline
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import AirflowSource
-from tests.harness.airflow_versions import WAITS
+from tests.harness.airflow.source import AirflowSource
+from tests.harness.airflow.standalone import AirflowStandalone
+from tests.harness.airflow.versions import WAITS
 
 RUN_SECONDS = 900
 

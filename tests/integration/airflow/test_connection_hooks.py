@@ -18,8 +18,8 @@ from cdc_lib.config.credentials import store_keys_from_environment
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.model.azure_secret import azure_secret
 from cdc_lib.store.objects.open import open_store
-from tests.harness.google_account import EMAIL, TokenServer, account_key
 from tests.harness.servers import MySqlServer
+from tests.harness.store.google_account import EMAIL, TokenServer, account_key
 
 
 @pytest.fixture

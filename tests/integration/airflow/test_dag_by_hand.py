@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.airflow_database import put_database
-from tests.harness.airflow_source import CONNECTION, PASSWORD_VARIABLE, AirflowSource, log_ins
+from tests.harness.airflow.database import put_database
+from tests.harness.airflow.source import CONNECTION, PASSWORD_VARIABLE, AirflowSource, log_ins
 from tests.harness.servers import MySqlServer
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness.airflow import ROOT, AirflowStandalone
-from tests.harness.airflow_source import AirflowSource
+from tests.harness.airflow.source import AirflowSource
+from tests.harness.airflow.standalone import ROOT, AirflowStandalone
 
 GUIDE = ROOT / "docs" / "guides" / "airflow.md"
 

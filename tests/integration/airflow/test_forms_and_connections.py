@@ -13,11 +13,11 @@ from cdc_lib.merge.answers import open_questions
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.open import open_store
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import AirflowSource
-from tests.harness.airflow_versions import WAITS, of_3_3
-from tests.harness.schema_questions import keep_question
+from tests.harness.airflow.source import AirflowSource
+from tests.harness.airflow.standalone import AirflowStandalone
+from tests.harness.airflow.versions import WAITS, of_3_3
 from tests.harness.servers import MySqlServer
+from tests.harness.shop.schema_questions import keep_question
 
 LOG_IN = "shop_log_in"
 

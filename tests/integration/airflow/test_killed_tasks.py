@@ -13,11 +13,11 @@ import pytest
 from cdc_lib.jobs.request import JobStatus
 from cdc_lib.store.objects.open import open_store
 from cdc_lib.store.observations import task_retries
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import OWN_JAVA, PASSWORD_VARIABLE, AirflowSource
+from tests.harness.airflow.source import OWN_JAVA, PASSWORD_VARIABLE, AirflowSource
+from tests.harness.airflow.standalone import AirflowStandalone
+from tests.harness.network.tcp_proxy import TcpProxy
 from tests.harness.servers import MySqlServer
-from tests.harness.spark_server import RunningSparkServer
-from tests.harness.tcp_proxy import TcpProxy
+from tests.harness.spark.server import RunningSparkServer
 
 RETRY_SECONDS = 900
 """Timeout of a run on a busy machine: Airflow must detect the kill, wait, and retry."""

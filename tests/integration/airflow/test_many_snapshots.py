@@ -16,7 +16,7 @@ from cdc_lib.model.cursor import DRAIN
 from cdc_lib.store.documents import unit_from_plain
 from cdc_lib.store.layout import manifest_key
 from cdc_lib.store.manifests import find_manifest
-from tests.harness.capture import SOURCE, Capture
+from tests.harness.binlog.capture import SOURCE, Capture
 
 TABLES = 3 * FEWEST_SHARES
 PARALLELISM = 9

@@ -13,10 +13,10 @@ from cdc_airflow.airflow_versions import AirflowFailException
 from cdc_airflow.operators import PlanOperator
 from cdc_lib.errors import TransactionsMissing
 from cdc_lib.model.cursor import DRAIN
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource
-from tests.harness.airflow_versions import WAITING, WAITS
-from tests.harness.former_server import FORMER, LOST, read_from_a_former_server
+from tests.harness.airflow.source import PASSWORD_VARIABLE, AirflowSource
+from tests.harness.airflow.standalone import AirflowStandalone
+from tests.harness.airflow.versions import WAITING, WAITS
+from tests.harness.network.former_server import FORMER, LOST, read_from_a_former_server
 from tests.harness.servers import MySqlServer
 
 CONTEXT: Any = {"ti": SimpleNamespace(id=1, dag_id="d", run_id="r", task_id="plan", try_number=1)}

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from cdc_lib.config import credentials_from_environment
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.mysql.server_facts import binlog_end_of
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource
+from tests.harness.airflow.source import PASSWORD_VARIABLE, AirflowSource
+from tests.harness.airflow.standalone import AirflowStandalone
 from tests.harness.servers import MySqlServer
 
 Make = Callable[..., AirflowSource]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_database import move_back
-from tests.harness.airflow_source import AirflowSource
+from tests.harness.airflow.database import move_back
+from tests.harness.airflow.source import AirflowSource
+from tests.harness.airflow.standalone import AirflowStandalone
 
 
 class Customers(threading.Thread):

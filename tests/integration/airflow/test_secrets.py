@@ -17,9 +17,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import AirflowSource
-from tests.harness.process_watch import ProcessWatch
+from tests.harness.airflow.source import AirflowSource
+from tests.harness.airflow.standalone import AirflowStandalone
+from tests.harness.processes.process_watch import ProcessWatch
 from tests.harness.servers import MySqlServer
 from tests.harness.servers.process import free_port
 

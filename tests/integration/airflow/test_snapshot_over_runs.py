@@ -15,8 +15,8 @@ from cdc_airflow.operators.plan import PlanOperator
 from cdc_lib.config.load import load_source
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.store.cuts import last_cut
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake, merge_all
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import Lake, merge_all
 
 SOURCE_FILE = """
 server: {{host: {server.host}, port: {server.port}, user: {server.cdc_user}, password_env: RUNS_TEST_PASSWORD}}

@@ -11,8 +11,8 @@ from cdc_airflow.dag_ids import MAINTENANCE
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import AirflowSource
+from tests.harness.airflow.source import AirflowSource
+from tests.harness.airflow.standalone import AirflowStandalone
 
 Make = Callable[..., AirflowSource]
 

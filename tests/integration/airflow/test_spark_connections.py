@@ -9,9 +9,9 @@ from contextlib import closing
 
 import pytest
 
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import AirflowSource
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.airflow.source import AirflowSource
+from tests.harness.airflow.standalone import AirflowStandalone
+from tests.harness.spark.server import RunningSparkServer
 
 CONNECTION = "other_spark"
 TOKEN = secrets.token_hex(16)

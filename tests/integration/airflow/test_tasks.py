@@ -15,9 +15,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from cdc_airflow.airflow_versions import IS_3_2
 from cdc_lib.model.cursor import DRAIN, LAKE
 from demo.shop.compare import open_lake
-from tests.harness.airflow import ROOT, AirflowStandalone
-from tests.harness.airflow_source import CONNECTION, ORDERS_AND_COLOURS, AirflowSource
-from tests.harness.promql import labels_of, metrics_in
+from tests.harness.airflow.source import CONNECTION, ORDERS_AND_COLOURS, AirflowSource
+from tests.harness.airflow.standalone import ROOT, AirflowStandalone
+from tests.harness.docs.promql import labels_of, metrics_in
 from tests.harness.servers import MySqlServer
 
 TASKS = ["plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake"]

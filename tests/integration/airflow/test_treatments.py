@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from cdc_lib.model.cursor import DRAIN, LAKE
-from tests.harness.airflow import AirflowStandalone
-from tests.harness.airflow_source import AirflowSource
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.airflow.source import AirflowSource
+from tests.harness.airflow.standalone import AirflowStandalone
+from tests.harness.spark.server import RunningSparkServer
 
 Make = Callable[..., AirflowSource]
 

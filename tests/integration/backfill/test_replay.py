@@ -14,7 +14,7 @@ from cdc_lib.config import Credentials
 from cdc_lib.errors import BatchesMissing, ConfigError, CorruptBatch, SourceError
 from cdc_lib.model.backfill import Period
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.capture import SOURCE, Capture, row_metadata
+from tests.harness.binlog.capture import SOURCE, Capture, row_metadata
 
 EVER = Period(datetime(2020, 1, 1, tzinfo=UTC))
 

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
 from cdc_lib.model.cursor import DRAIN
-from tests.harness.airflow_source import PASSWORD_VARIABLE, AirflowSource
-from tests.harness.former_server import FORMER, LOST, read_from_a_former_server
+from tests.harness.airflow.source import PASSWORD_VARIABLE, AirflowSource
+from tests.harness.network.former_server import FORMER, LOST, read_from_a_former_server
 from tests.harness.servers import MySqlServer
 
 

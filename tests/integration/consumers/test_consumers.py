@@ -23,8 +23,8 @@ from cdc_lib.model.subscription import Interest
 from cdc_lib.retention.garbage_collector import carry_out, plan_collection
 from cdc_lib.store.cuts import publish
 from cdc_lib.store.windows import stored_windows
-from tests.harness import xa
-from tests.harness.capture import SOURCE, Capture
+from tests.harness.binlog import xa
+from tests.harness.binlog.capture import SOURCE, Capture
 
 ROOT = Path(__file__).parents[3]
 LEASE = 3
@@ -127,7 +127,7 @@ def test_a_consumer_that_is_killed_is_followed_by_another_after_its_lease(captur
     command = [
         sys.executable,
         "-m",
-        "tests.harness.consumer_process",
+        "tests.harness.processes.consumer_process",
         str(capture.store.root),
         SOURCE,
         "audit",

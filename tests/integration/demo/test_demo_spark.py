@@ -13,7 +13,7 @@ from demo.server import DemoServer
 from demo.spark import DemoSparkServer
 from tests.harness.servers import MySqlServer
 from tests.harness.servers.process import listens
-from tests.harness.shop import command_line
+from tests.harness.shop.source import command_line
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
 from cdc_lib.doctor import visit
-from tests.harness.replication import server_of
 from tests.harness.servers.process import free_port
+from tests.harness.servers.replication import server_of
 from tests.harness.servers.skew import can_be_wrong
 
 SOURCE = """

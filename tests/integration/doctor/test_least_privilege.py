@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
 from cdc_lib.doctor import visit
-from tests.harness import xa
-from tests.harness.documented_grants import PASSWORD, USER, documented, make_user
+from tests.harness.binlog import xa
+from tests.harness.docs.documented_grants import PASSWORD, USER, documented, make_user
 
 SOURCE = """
 server: {{host: {server.host}, port: {server.port}, user: {user}, password_env: LEAST_PASSWORD}}

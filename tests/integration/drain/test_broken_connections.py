@@ -10,7 +10,7 @@ import pytest
 import cdc_lib.mysql.connection
 from cdc_lib.errors import SourceUnavailable
 from tests.chaos.wire import Wire
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 
 CUTS = 14
 

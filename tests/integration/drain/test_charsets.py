@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lib.binlog.charsets import double, japanese, single
 from cdc_lib.binlog.charsets.registry import READABLE, transcoder
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 
 WIDE = ("utf16", "utf16le", "ucs2", "utf32")
 TEXTS = {

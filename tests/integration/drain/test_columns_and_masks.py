@@ -12,8 +12,8 @@ from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.snapshot.reader import SnapshotReader
 from cdc_lib.store import layout
-from tests.harness.capture import Capture
-from tests.harness.stored_values import everything
+from tests.harness.binlog.capture import Capture
+from tests.harness.store.stored_values import everything
 
 KEY = "a key that is long enough"
 

@@ -19,8 +19,8 @@ from cdc_lib.model.window import Window
 from cdc_lib.mysql.binlog_stream import ServerStream
 from cdc_lib.store import layout
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.capture import Capture
-from tests.harness.windows import follows
+from tests.harness.binlog.capture import Capture
+from tests.harness.binlog.windows import follows
 
 
 @pytest.fixture

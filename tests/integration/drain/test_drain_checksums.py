@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.model.window import Window
-from tests.harness.capture import SOURCE, Capture
+from tests.harness.binlog.capture import SOURCE, Capture
 
 
 @pytest.fixture

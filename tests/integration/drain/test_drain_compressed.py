@@ -10,7 +10,7 @@ from cdc_lib.binlog import reader
 from cdc_lib.binlog.rows.inflate_buffer import InflateBuffer
 from cdc_lib.mysql.binlog_stream import ServerStream
 from cdc_lib.mysql.preflight import judge
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 
 ORDER = ("_epoch", "_binlog", "_offset", "_row")
 

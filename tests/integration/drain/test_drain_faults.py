@@ -10,10 +10,10 @@ import pytest
 
 from cdc_lib.errors import SourceUnavailable
 from cdc_lib.store import layout
-from tests.harness import drain_process
-from tests.harness.capture import Capture
-from tests.harness.drain_process import through
-from tests.harness.tcp_proxy import TcpProxy
+from tests.harness.binlog import drain_process
+from tests.harness.binlog.capture import Capture
+from tests.harness.binlog.drain_process import through
+from tests.harness.network.tcp_proxy import TcpProxy
 
 GROUPS = {"drain": {"row_group_rows": 50}}
 

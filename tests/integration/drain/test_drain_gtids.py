@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 
 
 @pytest.mark.needs("tagged GTIDs")

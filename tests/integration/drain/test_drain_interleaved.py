@@ -7,9 +7,9 @@ import random
 import pytest
 
 from cdc_lib.store import layout
-from tests.harness.capture import Capture
-from tests.harness.drain_process import through
-from tests.harness.tcp_proxy import TcpProxy
+from tests.harness.binlog.capture import Capture
+from tests.harness.binlog.drain_process import through
+from tests.harness.network.tcp_proxy import TcpProxy
 
 
 def interleaved(capture, tables: int, statements: int):

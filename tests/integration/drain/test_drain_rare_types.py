@@ -12,8 +12,8 @@ import pytest
 from cdc_lib.errors import UnsupportedServer, UnsupportedValue
 from cdc_lib.model.manifest import ABSENT
 from cdc_lib.store import layout
-from tests.harness.capture import Capture, row_metadata
-from tests.harness.features import has
+from tests.harness.binlog.capture import Capture, row_metadata
+from tests.harness.servers.features import has
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cdc_lib.binlog.framing.receiver import Receiver
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 
 SCRIPT = """
 BEGIN; INSERT INTO a VALUES (1, 'gone'); CREATE TEMPORARY TABLE t1 (x INT); UPDATE a SET v = 'changed'; DELETE FROM a WHERE id = 100; ROLLBACK

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import UnknownEvent
-from tests.harness.capture import Capture
-from tests.harness.features import has
+from tests.harness.binlog.capture import Capture
 from tests.harness.servers import MariaDbServer
+from tests.harness.servers.features import has
 
 ANY = """
 CREATE TABLE other (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(50), KEY (v)) COMMENT 'TRUNCATE TABLE a; DROP TABLE a'

@@ -8,7 +8,7 @@ import pytest
 
 from cdc_lib.errors import BatchNotDurable, DecodeError, UnknownEvent
 from cdc_lib.model.cursor import DRAIN
-from tests.harness.capture import SOURCE, Capture, row_metadata
+from tests.harness.binlog.capture import SOURCE, Capture, row_metadata
 
 
 @pytest.fixture

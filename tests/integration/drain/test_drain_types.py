@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.capture import Capture, row_metadata
+from tests.harness.binlog.capture import Capture, row_metadata
 
 COLUMNS = {
     "i8": ("TINYINT", ["-128", "127"]),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness import xa
-from tests.harness.capture import Capture
+from tests.harness.binlog import xa
+from tests.harness.binlog.capture import Capture
 
 
 @pytest.fixture

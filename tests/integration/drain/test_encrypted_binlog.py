@@ -8,7 +8,7 @@ import pytest
 
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.verify.batches.windows import BatchVerification, Choice
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 from tests.harness.servers import MariaDbServer, mariadb
 from tests.harness.servers.debian_packages import DebianPackages
 

@@ -14,9 +14,9 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.reselect.rows import Reread
 from cdc_lib.snapshot import key_dates
 from cdc_lib.store import layout
-from tests.harness.capture import Capture
-from tests.harness.lax_session import lax
-from tests.harness.rounds import drain_round
+from tests.harness.binlog.capture import Capture
+from tests.harness.binlog.lax_session import lax
+from tests.harness.lake.rounds import drain_round
 
 INVALID = ["0000-00-00", "2024-00-10", "2024-02-31"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.capture import Capture, row_metadata
-from tests.harness.rounds import drain_round
+from tests.harness.binlog.capture import Capture, row_metadata
+from tests.harness.lake.rounds import drain_round
 
 
 def altered(capture, sql_mode, alter):

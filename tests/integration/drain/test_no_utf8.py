@@ -6,9 +6,9 @@ import pytest
 
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
-from tests.harness.capture import Capture, row_metadata
-from tests.harness.quarantine import cursor, manifest_of, rounds
-from tests.harness.stored_values import everything
+from tests.harness.binlog.capture import Capture, row_metadata
+from tests.harness.shop.quarantine import cursor, manifest_of, rounds
+from tests.harness.store.stored_values import everything
 
 HALF = b"\xed\xa0\x80"
 """The first half of a pair, as UTF-8 would have it."""

@@ -11,10 +11,10 @@ import pymysql
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 
-from tests.harness import peer
-from tests.harness.capture import Capture
-from tests.harness.folding import UTC, folded, plain, selected
-from tests.harness.random_statements import Script, scripts
+from tests.harness.binlog import peer
+from tests.harness.binlog.capture import Capture
+from tests.harness.binlog.folding import UTC, folded, plain, selected
+from tests.harness.generated.random_statements import Script, scripts
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated, use:DeprecationWarning")  # of mysql-replication
 _SETTINGS = settings(deadline=None, print_blob=True, suppress_health_check=list(HealthCheck), database=None)

@@ -9,7 +9,7 @@ import string
 import pytest
 
 from cdc_lib.model.manifest import ABSENT, CELL_ABSENT, CELL_HERE, CELL_UNKNOWN
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 
 NAMES = ["a", "b", "cc", "x y", 'q"q', "é", "日本", "$d", "a.b", "[0]", "", "n\n", "zzzzzzzzzz"]
 SCALARS = [

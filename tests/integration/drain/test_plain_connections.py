@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import cdc_lib.mysql.connection
-from tests.harness.capture import Capture
-from tests.harness.tcp_proxy import TcpProxy
+from tests.harness.binlog.capture import Capture
+from tests.harness.network.tcp_proxy import TcpProxy
 
 SIZES = (1, 9, 40, 100, 400, 1000, 3000)
 """Rows of 1000 bytes: less than one read of the wire, one, several, and more than one buffer's half."""

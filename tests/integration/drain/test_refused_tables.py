@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pymysql.err import OperationalError
 
-from tests.harness.capture import Capture
-from tests.harness.quarantine import cursor, rounds
+from tests.harness.binlog.capture import Capture
+from tests.harness.shop.quarantine import cursor, rounds
 
 
 def quarantined(capture):

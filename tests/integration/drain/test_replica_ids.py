@@ -9,7 +9,7 @@ from cdc_lib.errors import SourceUnavailable
 from cdc_lib.model.position import Position
 from cdc_lib.mysql.binlog_stream import binlog_dump, replica_id
 from cdc_lib.status.overview import findings_of
-from tests.harness.capture import SOURCE, Capture
+from tests.harness.binlog.capture import SOURCE, Capture
 
 ROWS = 24
 

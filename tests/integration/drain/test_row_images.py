@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.model.manifest import ABSENT
-from tests.harness.capture import Capture
-from tests.harness.features import has
-from tests.harness.rounds import drain_round
+from tests.harness.binlog.capture import Capture
+from tests.harness.lake.rounds import drain_round
+from tests.harness.servers.features import has
 
 SETTING = "SET SESSION binlog_row_image = '{}'"
 

@@ -9,8 +9,8 @@ import pytest
 
 from cdc_lib.errors import UnknownEvent
 from cdc_lib.model.ddl_effect import AddedDefault
-from tests.harness.capture import Capture, row_metadata
-from tests.harness.quarantine import cursor, manifest_of, rounds
+from tests.harness.binlog.capture import Capture, row_metadata
+from tests.harness.shop.quarantine import cursor, manifest_of, rounds
 from tests.integration.drain.test_columns_and_masks import captured, everything
 
 NAMES = 200

@@ -16,8 +16,8 @@ from cdc_lib.model.lexer import quoted
 from cdc_lib.mysql.binlog_stream import binlog_dump
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.server_facts import read_charsets
-from tests.harness.capture import Capture
-from tests.harness.examples import examples
+from tests.harness.binlog.capture import Capture
+from tests.harness.generated.examples import examples
 
 NAMES = ["t", "1a", "1", "1e5", "0x1F", "rename", "table", "wait", "if", "größe", "a\xa0b", "a b", "a.b", "new"]
 SIGN = st.sampled_from(["`{}`"] * 2 + ["{}"] * 4 + ['"{}"'])

@@ -17,11 +17,11 @@ from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window
 from cdc_lib.plan.locate import BinlogSearch
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake, drain_all
-from tests.harness.old_binlogs import v1_rows_without_checksums
-from tests.harness.replication import KINDS, server_of
-from tests.harness.torn_files import cut, restore_of
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.binlog.old_binlogs import v1_rows_without_checksums
+from tests.harness.binlog.torn_files import cut, restore_of
+from tests.harness.lake.merging import Lake, drain_all
+from tests.harness.servers.replication import KINDS, server_of
 
 
 @pytest.fixture(params=KINDS)

@@ -12,8 +12,8 @@ from cdc_lib.mysql import connection as connecting
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.store import layout
-from tests.harness.capture import Capture, row_metadata
-from tests.harness.quarantine import cursor
+from tests.harness.binlog.capture import Capture, row_metadata
+from tests.harness.shop.quarantine import cursor
 
 MERGED = (
     "CREATE TABLE part (id INT NOT NULL, v INT, KEY (id)) ENGINE=MyISAM",

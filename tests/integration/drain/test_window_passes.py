@@ -9,8 +9,8 @@ import pytest
 from cdc_lib.drain import origin
 from cdc_lib.drain import window as draining
 from cdc_lib.schema_history import versions
-from tests.harness.capture import row_metadata
-from tests.harness.quarantine import BAD_TEXT, LOSSY, as_statement, capturing, planned
+from tests.harness.binlog.capture import row_metadata
+from tests.harness.shop.quarantine import BAD_TEXT, LOSSY, as_statement, capturing, planned
 
 TABLES = 30
 CONNECTIONS = 2

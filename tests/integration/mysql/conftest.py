@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.bastion import Bastion
+from tests.harness.network.bastion import Bastion
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from cdc_lib.model.cursor import DRAIN
 from cdc_lib.mysql.binlog_retention import binlog_expiry, lengthen
 from cdc_lib.mysql.preflight import judge
 from cdc_lib.mysql.rds_retention import RdsRetention
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import drain_all
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import drain_all
 from tests.harness.servers import MariaDbServer
 
 

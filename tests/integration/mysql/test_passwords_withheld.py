@@ -13,10 +13,10 @@ from cdc_lib.errors import ConfigError, SourceError, UnsupportedServer
 from cdc_lib.model.finding import Finding
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.statements import rows_of
+from tests.harness.network.socks_proxy import SocksProxy
+from tests.harness.network.thief import KEY, Thief, switch
 from tests.harness.servers import MySqlServer
 from tests.harness.servers.certificate import write_certificate
-from tests.harness.socks_proxy import SocksProxy
-from tests.harness.thief import KEY, Thief, switch
 
 PASSWORD = "not-for-5trangers"
 TABLES = TablesConfig(include=["*.*"])

@@ -15,9 +15,9 @@ from cdc_lib.mysql.binlog_stream import binlog_dump
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.server_facts import facts_of
 from cdc_lib.mysql.statements import rows_of
-from tests.harness.capture import Capture
-from tests.harness.iam_server import IamServer
+from tests.harness.binlog.capture import Capture
 from tests.harness.servers.certificate import write_certificate
+from tests.harness.store.iam_server import IamServer
 
 KEYS = ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
 REGION = "eu-central-1"

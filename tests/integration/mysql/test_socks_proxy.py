@@ -11,9 +11,9 @@ from cdc_lib.doctor.examine import examine
 from cdc_lib.errors import SourceUnavailable, TunnelRefused, TunnelUnavailable
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.statements import rows_of
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
+from tests.harness.network.socks_proxy import SocksProxy
 from tests.harness.servers.process import free_port
-from tests.harness.socks_proxy import SocksProxy
 
 NAMES = {"db.private": "127.0.0.1"}
 

@@ -24,8 +24,8 @@ from cdc_lib.mysql.statements import rows_of
 from cdc_lib.mysql.tunnel.ssh import close_tunnels
 from cdc_lib.plan.start import reachable
 from cdc_lib.store import layout
-from tests.harness.bastion import PASSPHRASE, PASSWORD, SSHD, Bastion
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
+from tests.harness.network.bastion import PASSPHRASE, PASSWORD, SSHD, Bastion
 from tests.harness.servers import MySqlServer
 from tests.harness.servers.certificate import write_certificate
 from tests.harness.servers.process import free_port

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.api_server import ApiServer
-from tests.harness.page_source import PageSource
+from tests.harness.airflow.api_server import ApiServer
+from tests.harness.airflow.page_source import PageSource
 
 
 @pytest.fixture(scope="module")

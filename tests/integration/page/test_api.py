@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from cdc_lib.model.table_name import TableName
-from tests.harness.api_server import ApiServer
-from tests.harness.one_dag_auth import CLERK
-from tests.harness.page_source import PageSource
+from tests.harness.airflow.api_server import ApiServer
+from tests.harness.airflow.one_dag_auth import CLERK
+from tests.harness.airflow.page_source import PageSource
 
 Make = Callable[..., PageSource]
 

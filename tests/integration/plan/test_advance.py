@@ -13,7 +13,7 @@ from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.schema_version import decode_alike
 from cdc_lib.mysql.information_schema import source_type
 from cdc_lib.mysql.table_definition import Definitions
-from tests.harness.tables import RandomTable
+from tests.harness.generated.tables import RandomTable
 
 
 class Follower:

@@ -14,8 +14,8 @@ from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.mysql import xa_recover
 from cdc_lib.pipeline import Pipeline
-from tests.harness import xa
-from tests.harness.capture import SOURCE, Capture
+from tests.harness.binlog import xa
+from tests.harness.binlog.capture import SOURCE, Capture
 
 XID = "X'6265',X'',1"
 

@@ -7,10 +7,10 @@ import pytest
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import DecodeError, SourceError
 from cdc_lib.model.position import Position
-from tests.harness.capture import Capture
-from tests.harness.merging import Lake, drain_all
+from tests.harness.binlog.capture import Capture
+from tests.harness.binlog.torn_files import cut
+from tests.harness.lake.merging import Lake, drain_all
 from tests.harness.servers import MariaDbServer, MySqlServer
-from tests.harness.torn_files import cut
 
 
 @pytest.mark.parametrize("make", [MySqlServer, MariaDbServer], ids=["mysql", "mariadb"])

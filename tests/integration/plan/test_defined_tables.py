@@ -9,8 +9,8 @@ import pytest
 from cdc_lib.errors import ConfigError
 from cdc_lib.store import layout
 from cdc_lib.store.observations import last_tables
-from tests.harness.capture import SOURCE, Capture, row_metadata
-from tests.harness.general_log import statements_of
+from tests.harness.binlog.capture import SOURCE, Capture, row_metadata
+from tests.harness.binlog.general_log import statements_of
 
 TABLES = 20
 

@@ -14,9 +14,9 @@ from cdc_lib.errors import ConfigError, CursorMoved, SourceUnavailable, Transact
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.missing_transactions import MissingTransactions
 from cdc_lib.model.window import Window
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake, drain_all
-from tests.harness.replication import KINDS, replicated
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import Lake, drain_all
+from tests.harness.servers.replication import KINDS, replicated
 
 
 @pytest.fixture(params=KINDS)

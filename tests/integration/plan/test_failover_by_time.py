@@ -8,10 +8,10 @@ import pytest
 
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.plan.locate import BinlogSearch
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.long_statement import long_statement
-from tests.harness.merging import Lake, drain_all
-from tests.harness.replication import KINDS, replicated
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.binlog.long_statement import long_statement
+from tests.harness.lake.merging import Lake, drain_all
+from tests.harness.servers.replication import KINDS, replicated
 from tests.harness.servers.skew import can_be_wrong
 
 LONG = (

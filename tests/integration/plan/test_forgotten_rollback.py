@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.merge.load import load_plan
-from tests.harness import xa
-from tests.harness.capture import Capture
+from tests.harness.binlog import xa
+from tests.harness.binlog.capture import Capture
 from tests.harness.servers import MariaDbServer
 
 TRIES = 20

@@ -18,8 +18,8 @@ from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store import layout
 from cdc_lib.store.windows import stored_windows
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake, drain_all
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import Lake, drain_all
 from tests.harness.servers.process import free_port
 
 

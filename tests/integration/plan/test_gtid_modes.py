@@ -17,9 +17,9 @@ from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.watermark import Watermarks, low_watermark
 from cdc_lib.plan.locate import BinlogSearch
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake, drain_all
-from tests.harness.replication import replicated
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import Lake, drain_all
+from tests.harness.servers.replication import replicated
 
 UP = ("OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
 DOWN = ("ON_PERMISSIVE", "OFF_PERMISSIVE")

@@ -13,7 +13,7 @@ from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import FIRST_EVENT_OFFSET, Position
 from cdc_lib.mysql.binlog_stream import binlog_dump
 from cdc_lib.plan.locate import BinlogSearch
-from tests.harness.capture import SOURCE, Capture
+from tests.harness.binlog.capture import SOURCE, Capture
 
 
 @pytest.fixture

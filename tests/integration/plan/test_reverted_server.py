@@ -10,8 +10,8 @@ import pytest
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import PositionNotFound
 from cdc_lib.model.cursor import DRAIN
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake, drain_all
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import Lake, drain_all
 from tests.harness.servers import MariaDbServer, MySqlServer
 
 CREATED = 1_790_000_000

@@ -11,8 +11,8 @@ from cdc_lib.errors import ConfigError, DecodeError, PositionNotFound, PositionP
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.window import Window
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake, drain_all
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import Lake, drain_all
 from tests.harness.servers import MariaDbServer, MySqlServer
 
 

@@ -11,10 +11,10 @@ from cdc_lib.model.cursor import DRAIN
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.preflight import judge
 from cdc_lib.mysql.server_facts import facts_of, read_facts
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.documented_grants import PASSWORD, USER, documented, make_user
-from tests.harness.merging import drain_all
-from tests.harness.replication import follow, replicated
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.docs.documented_grants import PASSWORD, USER, documented, make_user
+from tests.harness.lake.merging import drain_all
+from tests.harness.servers.replication import follow, replicated
 
 ROWS = 25
 SETTINGS = {

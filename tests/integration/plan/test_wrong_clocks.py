@@ -8,8 +8,8 @@ from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.store import layout
 from tests.chaos.clock import jump
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import Lake
 
 DAY = 86_400
 RIGHT = (0, 0, 0, 0)

@@ -9,9 +9,9 @@ import pytest
 
 from cdc_lib.errors import MaskLost
 from cdc_lib.schema_history.versions import Histories
-from tests.harness.capture import Capture
-from tests.harness.quarantine import cursor, rounds
-from tests.harness.stored_values import everything
+from tests.harness.binlog.capture import Capture
+from tests.harness.shop.quarantine import cursor, rounds
+from tests.harness.store.stored_values import everything
 
 SECRET = "someone@secret.example"
 

@@ -10,8 +10,8 @@ from cdc_lib.errors import ChecksumMismatch, DecodeError, UnknownEvent, Unsuppor
 from cdc_lib.mysql.binlog_stream import ServerStream
 from cdc_lib.store import documents, layout
 from cdc_lib.store.schemas import SchemaVersions
-from tests.harness.capture import SOURCE, Capture, row_metadata
-from tests.harness.quarantine import (
+from tests.harness.binlog.capture import SOURCE, Capture, row_metadata
+from tests.harness.shop.quarantine import (
     BAD_TEXT,
     LOSSY,
     STATEMENT_LOGGED,

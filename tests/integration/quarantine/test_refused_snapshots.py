@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from cdc_lib.errors import ConfigError, TableUnreadable
-from tests.harness.capture import row_metadata
-from tests.harness.quarantine import LOSSY, capturing, cursor, rounds
+from tests.harness.binlog.capture import row_metadata
+from tests.harness.shop.quarantine import LOSSY, capturing, cursor, rounds
 
 UNREADABLE = (
     "CREATE TABLE part (id INT NOT NULL, v VARCHAR(9), KEY (id)) ENGINE=MyISAM",

@@ -19,7 +19,7 @@ from cdc_lib.mysql.watermark import low_watermark
 from cdc_lib.reselect import rows as reselecting
 from cdc_lib.reselect.rows import Refused, Reread, Reselector
 from cdc_lib.store import layout
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 
 BEGIN = Point(1, 0, 0)
 

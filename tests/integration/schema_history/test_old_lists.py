@@ -8,8 +8,8 @@ import pytest
 
 from cdc_lib.store import layout
 from cdc_lib.store.cursors import ObjectCursorStore
-from tests.harness.capture import Capture, row_metadata
-from tests.harness.old_lists import OldLists
+from tests.harness.binlog.capture import Capture, row_metadata
+from tests.harness.store.old_lists import OldLists
 
 BEFORE = "CREATE TABLE a (id INT PRIMARY KEY, x INT NOT NULL, y INT NOT NULL)"
 CHANGE = "ALTER TABLE a MODIFY y INT NOT NULL AFTER id"

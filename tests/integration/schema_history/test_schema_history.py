@@ -17,9 +17,9 @@ from cdc_lib.mysql.binlog_stream import binlog_dump
 from cdc_lib.schema_history import versions
 from cdc_lib.store import documents, layout
 from cdc_lib.store.schemas import SchemaVersions
-from tests.harness.capture import SOURCE, Capture, row_metadata
-from tests.harness.features import has
-from tests.harness.quarantine import cursor, rounds
+from tests.harness.binlog.capture import SOURCE, Capture, row_metadata
+from tests.harness.servers.features import has
+from tests.harness.shop.quarantine import cursor, rounds
 
 
 @pytest.fixture(params=["MINIMAL", "NO_LOG"])

@@ -6,7 +6,7 @@ import pytest
 
 from cdc_lib.config.start import StartAt
 from cdc_lib.store import layout
-from tests.harness.capture import Capture, row_metadata
+from tests.harness.binlog.capture import Capture, row_metadata
 
 BEFORE = "CREATE TABLE a (id INT PRIMARY KEY, x INT NOT NULL, y INT NOT NULL, e ENUM('new', 'old') NOT NULL)"
 

@@ -11,10 +11,10 @@ from cdc_lib.config import load_source
 from cdc_lib.serve.app import make_app
 from cdc_lib.serve.catalog import CutCatalog
 from cdc_lib.store.objects.open import open_store
-from tests.harness.duckdb_queries import FOR_CATALOGS, ExtensionMissing, installed, query
-from tests.harness.rest_catalog import serving
+from tests.harness.lake.duckdb_queries import FOR_CATALOGS, ExtensionMissing, installed, query
+from tests.harness.lake.small_lake import SmallLake, row
 from tests.harness.servers.process import free_port
-from tests.harness.small_lake import SmallLake, row
+from tests.harness.store.rest_catalog import serving
 
 VERSION = "1.4.4"
 """Its extensions are in the Python package index; CDC_TEST_DUCKDB names another version."""

@@ -18,7 +18,7 @@ from cdc_lib.config.work import SparkServerConfig
 from cdc_lib.errors import ConfigError, SparkUnavailable
 from cdc_lib.jobs.client import SparkServer
 from cdc_lib.serve.server import address, listener
-from tests.harness.pages import ROOT
+from tests.harness.docs.pages import ROOT
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts programs of another user")

@@ -13,7 +13,7 @@ from cdc_lib.read.archive.rows import ArchivedRows, VersionShape
 from cdc_lib.read.cache import Cache
 from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.keys import KeyColumns
-from tests.harness.capture import SOURCE, Capture
+from tests.harness.binlog.capture import SOURCE, Capture
 
 TEXT = "VARCHAR(9) CHARACTER SET utf8mb4"
 WORDS = [f"{letter}{number}" for letter in "aBçDéz" for number in range(5)]

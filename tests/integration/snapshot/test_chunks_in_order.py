@@ -8,7 +8,7 @@ import pytest
 
 from cdc_lib.errors import StoreUnavailable
 from cdc_lib.snapshot import chunk_reader
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 
 OVER = datetime(2026, 1, 1, tzinfo=UTC)
 """A run that reads one chunk."""

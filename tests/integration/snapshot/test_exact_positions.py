@@ -12,7 +12,7 @@ from cdc_lib.errors import SourceUnavailable, UnsupportedServer
 from cdc_lib.mysql import table_lock
 from cdc_lib.mysql.watermark import Watermarks
 from cdc_lib.snapshot import exact
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 
 BUSY = "INSERT INTO a VALUES ({number})"
 KINDS = {

@@ -16,8 +16,8 @@ from cdc_lib.retention.garbage_collector import _watermark, prune_cursors
 from cdc_lib.retention.policy import snapshot_floor
 from cdc_lib.snapshot import chunk_reader
 from cdc_lib.store.manifests import chunks_of, first_chunks_of
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake, merge_all
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import Lake, merge_all
 
 OVER = datetime(2000, 1, 1, tzinfo=UTC)
 """A time at which reading ends: each task reads one chunk."""

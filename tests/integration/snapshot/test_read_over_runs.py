@@ -14,8 +14,8 @@ from cdc_lib.model.position import Point
 from cdc_lib.retention.garbage_collector import prune_cursors
 from cdc_lib.store import layout
 from cdc_lib.store.cuts import last_cut
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake, merge_all
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import Lake, merge_all
 
 OVER = datetime(2000, 1, 1, tzinfo=UTC)
 """A time at which reading ends: each run reads one chunk of each table."""

@@ -13,9 +13,9 @@ from cdc_lib.model.cursor import LAKE
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.store import layout
-from tests.harness.capture import SOURCE, Capture, first_chunk, row_metadata
-from tests.harness.merging import Lake, merge_all
-from tests.harness.quarantine import BAD_TEXT, capturing, change, cursor, rounds
+from tests.harness.binlog.capture import SOURCE, Capture, first_chunk, row_metadata
+from tests.harness.lake.merging import Lake, merge_all
+from tests.harness.shop.quarantine import BAD_TEXT, capturing, change, cursor, rounds
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.store import layout
-from tests.harness import xa
-from tests.harness.capture import SOURCE
-from tests.harness.merging import merge_all
-from tests.harness.quarantine import BAD_TEXT, capturing, change, cursor, rounds
+from tests.harness.binlog import xa
+from tests.harness.binlog.capture import SOURCE
+from tests.harness.lake.merging import merge_all
+from tests.harness.shop.quarantine import BAD_TEXT, capturing, change, cursor, rounds
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.merging import rows_commit
-from tests.harness.lake import Lake, empty_catalog
+from tests.harness.lake.running import Lake, empty_catalog
 
 HERE = Path(__file__).parent
 

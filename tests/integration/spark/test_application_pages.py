@@ -16,10 +16,10 @@ from cdc_airflow.operators import MergeOperator
 from cdc_lib.config import load_source
 from cdc_lib.config.credentials import credentials_from_environment
 from cdc_lib.pipeline import Pipeline
-from tests.harness.seeded_shop import source_settings
 from tests.harness.servers import MySqlServer
 from tests.harness.servers.process import free_port
-from tests.harness.spark_cluster import SparkCluster
+from tests.harness.shop.seeded import source_settings
+from tests.harness.spark.cluster import SparkCluster
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from cdc_lib.errors import BatchesMissing
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.read import Lake
 from cdc_lib.store.windows import stored_windows
-from tests.harness.shop import Shop
+from tests.harness.shop.source import Shop
 
 TABLES = ("parts", "kept")
 """A ``mirror`` and a ``soft_delete`` table."""

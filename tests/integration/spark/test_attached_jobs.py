@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.harness.attached_job import AttachedJob, attached_job
+from tests.harness.spark.attached_job import AttachedJob, attached_job
 
 PARTITIONS, ANSI = "spark.sql.shuffle.partitions", "spark.sql.ansi.enabled"
 

@@ -21,7 +21,7 @@ from demo.shop.workload import Workload
 from spark_jobs.backfill import backfill
 from spark_jobs.merging.run import merge, needs_spark, run
 from spark_jobs.sql import full_name
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 
 TABLES = ("customers", "orders", "page_views")
 """Of the shop's tables those that are captured; the last one has no key."""

@@ -20,8 +20,8 @@ from spark_jobs.backfill import backfill
 from spark_jobs.iceberg.scd2 import CHANGES_VIEW, EXISTING_VIEW, _rewritten
 from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.runtime.session import table_session
-from tests.harness.batches import BIGINT, START_TIME, TEXT, table
-from tests.harness.verify import Compared
+from tests.harness.lake.batches import BIGINT, START_TIME, TEXT, table
+from tests.harness.lake.verify import Compared
 
 MODES = {"s": "soft_delete", "h": "scd2"}
 

@@ -16,7 +16,7 @@ from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.model.backfill import COPY_SUFFIX, BackfillRequest, Period
 from cdc_lib.model.lake_table import ORDER
 from spark_jobs.backfill import backfill
-from tests.harness.ddl_source import Followed
+from tests.harness.lake.ddl_source import Followed
 
 
 class Rekeyed:

@@ -11,10 +11,10 @@ import pytest
 from cdc_lib.read import Lake
 from cdc_lib.store import documents
 from cdc_lib.store.objects.open import open_store
-from tests.harness.azure_identity import IdentityServer
-from tests.harness.batches import BIGINT, TEXT, BatchWriter, Row, table
-from tests.harness.lake import lake_config
+from tests.harness.lake.batches import BIGINT, TEXT, BatchWriter, Row, table
+from tests.harness.lake.running import lake_config
 from tests.harness.servers.azure import AzureServer
+from tests.harness.store.azure_identity import IdentityServer
 
 ROOT = Path(__file__).parents[3]
 ORDERS = table("shop.orders", {"id": BIGINT, "state": TEXT})
@@ -30,7 +30,13 @@ def merge(folder, config, plan, secret):
     """Run one merge as a process; neither its command line nor its output has the secret."""
     (folder / "config.json").write_text(config.model_dump_json())
     (folder / "plan.json").write_bytes(documents.dump(plan))
-    command = [sys.executable, "-m", "tests.harness.merge_job", str(folder / "config.json"), str(folder / "plan.json")]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.harness.lake.merge_job",
+        str(folder / "config.json"),
+        str(folder / "plan.json"),
+    ]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
     assert done.returncode == 0, done.stdout
     assert "SPARK True" in done.stdout

@@ -11,9 +11,9 @@ import pytest
 from cdc_lib.read import Lake
 from cdc_lib.store import documents
 from cdc_lib.store.objects.open import open_store
-from tests.harness.batches import BIGINT, TEXT, BatchWriter, Row, table
-from tests.harness.google_account import EMAIL, TokenServer, account_key
-from tests.harness.lake import lake_config
+from tests.harness.lake.batches import BIGINT, TEXT, BatchWriter, Row, table
+from tests.harness.lake.running import lake_config
+from tests.harness.store.google_account import EMAIL, TokenServer, account_key
 
 ROOT = Path(__file__).parents[3]
 ORDERS = table("shop.orders", {"id": BIGINT, "state": TEXT})
@@ -23,7 +23,13 @@ def merge(folder, config, plan):
     """Run one merge as a process; its command line has no secret, and its output neither."""
     (folder / "config.json").write_text(config.model_dump_json())
     (folder / "plan.json").write_bytes(documents.dump(plan))
-    command = [sys.executable, "-m", "tests.harness.merge_job", str(folder / "config.json"), str(folder / "plan.json")]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.harness.lake.merge_job",
+        str(folder / "config.json"),
+        str(folder / "plan.json"),
+    ]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900)
     assert done.returncode == 0, done.stdout
     assert "SPARK True" in done.stdout

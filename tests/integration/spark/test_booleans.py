@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import CdcError, UnsupportedValue
-from tests.harness.capture import row_metadata
-from tests.harness.reading import opened
-from tests.harness.verify import Compared
+from tests.harness.binlog.capture import row_metadata
+from tests.harness.lake.reading import opened
+from tests.harness.lake.verify import Compared
 
 MODES = ("mirror", "soft_delete", "append", "scd2")
 

@@ -10,8 +10,8 @@ from cdc_lib.errors import UnknownEvent
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.foreign_keys import cascades_of
 from cdc_lib.mysql.server_facts import read_facts
-from tests.harness.capture import row_metadata
-from tests.harness.ddl_source import Followed
+from tests.harness.binlog.capture import row_metadata
+from tests.harness.lake.ddl_source import Followed
 
 TABLES = ("film", "film_actor", "inventory", "rental", "payment", "note")
 SCHEMA = (

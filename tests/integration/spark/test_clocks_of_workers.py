@@ -13,8 +13,8 @@ from cdc_lib.errors import WrongClock
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.objects.open import open_store
 from spark_jobs.maintain import lake_tables, maintain
-from tests.harness.batches import BIGINT, TEXT, BatchWriter, Row, table
-from tests.harness.lake import lake_config
+from tests.harness.lake.batches import BIGINT, TEXT, BatchWriter, Row, table
+from tests.harness.lake.running import lake_config
 from tests.harness.servers.skew import can_be_wrong, wrong_clock
 from tests.integration.spark.test_merge_job import Job, first_and_second, read
 

@@ -18,19 +18,19 @@ import yaml
 from cdc_lib.jobs.client import raise_for
 from demo.shop import seed
 from demo.shop.workload import Workload
-from tests.harness.google_account import TokenServer, account_key
-from tests.harness.holding_proxy import HoldingProxy
-from tests.harness.seeded_shop import seeded_shop, source_settings
-from tests.harness.served_source import Source
+from tests.harness.network.holding_proxy import HoldingProxy
 from tests.harness.servers import MySqlServer, S3Server
 from tests.harness.servers.azure import AzureServer
 from tests.harness.servers.gcs import GcsServer
 from tests.harness.servers.postgres import USER, PostgresServer
 from tests.harness.servers.process import free_port
 from tests.harness.servers.rest_catalog import RestCatalogServer
-from tests.harness.spark_cluster import SparkCluster
-from tests.harness.spark_pages import SparkPages, until_equal
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.shop.seeded import seeded_shop, source_settings
+from tests.harness.spark.cluster import SparkCluster
+from tests.harness.spark.pages import SparkPages, until_equal
+from tests.harness.spark.served_source import Source
+from tests.harness.spark.server import RunningSparkServer
+from tests.harness.store.google_account import TokenServer, account_key
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.lake.catalog import open_table
-from tests.harness.verify import Compared
+from tests.harness.lake.verify import Compared
 
 ODD = 'it\'s ${x} \\ "5" ü'
 

@@ -11,7 +11,7 @@ from cdc_lib.model.backfill import BackfillRequest, Period
 from spark_jobs.backfill import backfill
 from spark_jobs.iceberg.layout_change import partitions_in
 from spark_jobs.merging.run import merge
-from tests.harness.verify import Compared
+from tests.harness.lake.verify import Compared
 
 MODES = ("mirror", "soft_delete", "append", "scd2")
 TOTAL = "amount * 1.2"

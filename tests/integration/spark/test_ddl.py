@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.capture import first_chunk, row_metadata
-from tests.harness.ddl_source import Followed
+from tests.harness.binlog.capture import first_chunk, row_metadata
+from tests.harness.lake.ddl_source import Followed
 
 
 @pytest.fixture(params=["FULL", "MINIMAL"])

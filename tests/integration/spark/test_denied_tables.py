@@ -14,7 +14,7 @@ import pytest
 from cdc_lib.lake.catalog import open_table
 from cdc_lib.merge import planner
 from spark_jobs.iceberg import table_definition as comments
-from tests.harness.shop import Shop
+from tests.harness.shop.source import Shop
 
 DENY = "CREATE TRIGGER denies BEFORE {what} WHEN {when} BEGIN SELECT json_extract('{{}}', 'AccessDenied'); END"
 

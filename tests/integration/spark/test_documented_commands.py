@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from cdc_lib.lake.catalog import sqlalchemy_url
-from tests.harness.pages import ROOT, blocks, shell_lines
-from tests.harness.replication import replicated
-from tests.harness.shop import Shop, command_line, over_the_running_spark
+from tests.harness.docs.pages import ROOT, blocks, shell_lines
+from tests.harness.servers.replication import replicated
+from tests.harness.shop.source import Shop, command_line, over_the_running_spark
 
 GUIDES = ("snapshots", "verify-repair", "backfill", "consumers", "maintenance", "monitoring", "reading", "failover")
 """Guides with commands, in the order of their run; the failover is last, because it leaves the first server."""

@@ -12,8 +12,8 @@ from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.maintain import lake_tables
-from tests.harness.capture import SOURCE
-from tests.harness.verify import Compared
+from tests.harness.binlog.capture import SOURCE
+from tests.harness.lake.verify import Compared
 
 
 class Two(Compared):

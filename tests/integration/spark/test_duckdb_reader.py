@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from spark_jobs.iceberg.ddl import SETTINGS
-from tests.harness.duckdb_queries import installed, query, versions
-from tests.harness.past import local_path
+from tests.harness.lake.duckdb_queries import installed, query, versions
+from tests.harness.lake.past import local_path
 
 WRONG = {"1.5.5"}
 """Versions that apply the deletion vector of one data file to another, unless their cache is off."""

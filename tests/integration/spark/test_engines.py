@@ -13,12 +13,12 @@ import pytest
 from cdc_lib.lake.catalog import open_catalog, open_table
 from cdc_lib.serve.app import make_app
 from cdc_lib.serve.catalog import CutCatalog
-from tests.harness.duckdb_queries import arrow_tables, installed, versions
-from tests.harness.engine_tables import COLUMNS, CONDITIONS, compact, lay_out, merge_rounds, schemas
-from tests.harness.past import metadata_file
-from tests.harness.reading import assert_reads_as_spark, opened, spark_rows
-from tests.harness.rest_catalog import serving
-from tests.harness.trino import TrinoError, TrinoMissing, running
+from tests.harness.lake.duckdb_queries import arrow_tables, installed, versions
+from tests.harness.lake.engine_tables import COLUMNS, CONDITIONS, compact, lay_out, merge_rounds, schemas
+from tests.harness.lake.past import metadata_file
+from tests.harness.lake.reading import assert_reads_as_spark, opened, spark_rows
+from tests.harness.lake.trino import TrinoError, TrinoMissing, running
+from tests.harness.store.rest_catalog import serving
 
 POSITION_DELETES = "v2_merge_on_read"
 ALL_ROWS = "true"

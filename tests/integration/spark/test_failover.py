@@ -16,12 +16,12 @@ from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.window import Window
 from cdc_lib.retention.garbage_collector import carry_out, plan_collection
 from cdc_lib.store import layout
-from tests.harness import xa
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.lake import Lake
-from tests.harness.merging import drain_all
-from tests.harness.quarantine import BAD_TEXT
-from tests.harness.replication import KINDS, replicated
+from tests.harness.binlog import xa
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import drain_all
+from tests.harness.lake.running import Lake
+from tests.harness.servers.replication import KINDS, replicated
+from tests.harness.shop.quarantine import BAD_TEXT
 
 INTERVAL = 1
 """Seconds to go back where no GTIDs tell the place."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from cdc_lib.config import DEFAULTS_FILE
 from tests.harness.servers import MySqlServer, S3Server
-from tests.harness.spark_server import TOKEN, RunningSparkServer
-from tests.harness.terminal import typed
+from tests.harness.shop.terminal import typed
+from tests.harness.spark.server import TOKEN, RunningSparkServer
 
 CDC = (sys.executable, "-m", "cdc_lib.cli")
 

@@ -12,8 +12,8 @@ from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.lake_table import MARKER_PROPERTY
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.foreign import noticed_commits
-from tests.harness.capture import SOURCE
-from tests.harness.verify import Compared
+from tests.harness.binlog.capture import SOURCE
+from tests.harness.lake.verify import Compared
 
 ROWS = 300
 CHUNK = {"snapshot": {"chunk_rows": 1000}}

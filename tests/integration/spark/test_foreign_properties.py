@@ -10,7 +10,7 @@ from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.maintain import lake_tables, maintain
-from tests.harness.batches import BIGINT, TEXT, Row, table
+from tests.harness.lake.batches import BIGINT, TEXT, Row, table
 
 ROWS = [(number, "new") for number in range(1, 4)]
 

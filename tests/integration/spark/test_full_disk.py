@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cdc_lib.errors import MergeError
-from tests.harness.batches import BIGINT, TEXT, Row, table
+from tests.harness.lake.batches import BIGINT, TEXT, Row, table
 
 
 @pytest.fixture

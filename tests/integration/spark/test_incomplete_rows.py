@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.ddl_source import Followed
+from tests.harness.lake.ddl_source import Followed
 
 MINIMAL = "SET SESSION binlog_row_image = 'MINIMAL'"
 LACKS_A_DEFAULT = "INSERT INTO r (id, v) VALUES (2, 2), (3, 3)"

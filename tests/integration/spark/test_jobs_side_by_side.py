@@ -20,13 +20,13 @@ from cdc_lib.errors import CdcError, ConfigError, MergeConflict
 from cdc_lib.jobs.client import raise_for
 from cdc_lib.jobs.request import JobStatus
 from cdc_lib.lake.catalog import open_catalog
-from tests.harness.holding_proxy import HoldingProxy
-from tests.harness.s3_accounts import Account, share_bucket
-from tests.harness.served_source import Source
+from tests.harness.network.holding_proxy import HoldingProxy
 from tests.harness.servers import MySqlServer, S3Server
 from tests.harness.servers.process import free_port
-from tests.harness.spark_pages import SparkPages, until_equal
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.spark.pages import SparkPages, until_equal
+from tests.harness.spark.served_source import Source
+from tests.harness.spark.server import RunningSparkServer
+from tests.harness.store.s3_accounts import Account, share_bucket
 
 PORT = free_port()
 WRITES = ("PUT", "/data/")

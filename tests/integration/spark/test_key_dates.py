@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.harness.lax_session import lax
-from tests.harness.verify import Compared
+from tests.harness.binlog.lax_session import lax
+from tests.harness.lake.verify import Compared
 
 DAYS = ("0000-00-00", "2024-01-01")
 SNAPSHOT = (

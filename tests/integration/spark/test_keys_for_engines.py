@@ -9,7 +9,7 @@ import pytest
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.model.schema import SourceType
 from spark_jobs.iceberg.loading import identity_of
-from tests.harness.batches import BIGINT, INT, TEXT, Row, table
+from tests.harness.lake.batches import BIGINT, INT, TEXT, Row, table
 
 
 def seen(lake, schema):

@@ -22,8 +22,8 @@ from spark_jobs.iceberg.ddl import SETTINGS
 from spark_jobs.iceberg.locations import TableLocations
 from spark_jobs.iceberg.maintenance import Upkeep
 from spark_jobs.maintain import lake_tables, maintain
-from tests.harness.batches import BIGINT, TEXT, Row, table
-from tests.harness.reading import assert_reads_as_spark, opened, spark_rows
+from tests.harness.lake.batches import BIGINT, TEXT, Row, table
+from tests.harness.lake.reading import assert_reads_as_spark, opened, spark_rows
 
 DATETIME = SourceType("datetime", scale=6)
 DAY_0 = datetime(2026, 1, 1)  # noqa: DTZ001

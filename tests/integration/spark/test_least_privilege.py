@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.harness import xa
-from tests.harness.documented_grants import PASSWORD, USER, documented, make_user
-from tests.harness.replication import replicated
-from tests.harness.shop import Shop, over_the_running_spark
+from tests.harness.binlog import xa
+from tests.harness.docs.documented_grants import PASSWORD, USER, documented, make_user
+from tests.harness.servers.replication import replicated
+from tests.harness.shop.source import Shop, over_the_running_spark
 
 
 @pytest.mark.parametrize("kind", ["mysql with GTIDs", "mariadb"])

@@ -7,7 +7,7 @@ import pytest
 from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import tables_of
 from spark_jobs.merging.run import merge
-from tests.harness.verify import Compared
+from tests.harness.lake.verify import Compared
 
 ROWS = "(1, 'a', '2026-01-01 10:00:00.6'), (2, 'b', '2026-01-02 10:00:00.4'), (2, 'b', '2026-01-02 10:00:00.4')"
 STATEMENTS = (

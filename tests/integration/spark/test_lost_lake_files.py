@@ -13,8 +13,8 @@ from cdc_lib.errors import CorruptBatch
 from cdc_lib.lake.catalog import drop_table
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.store.cuts import last_cut
-from tests.harness.capture import SOURCE
-from tests.harness.sqlite_connections import every_connection_closed
+from tests.harness.binlog.capture import SOURCE
+from tests.harness.processes.sqlite_connections import every_connection_closed
 from tests.integration.spark.test_foreign_changes import Shop, any_server, begun  # noqa: F401 - fixtures
 
 

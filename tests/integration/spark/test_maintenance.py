@@ -15,7 +15,7 @@ from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.iceberg.maintenance import Upkeep
 from spark_jobs.maintain import lake_tables, maintain
-from tests.harness.batches import BIGINT, INT, TEXT, Row, table
+from tests.harness.lake.batches import BIGINT, INT, TEXT, Row, table
 
 AT_ONCE = MaintenanceConfig(keep_snapshots_for=timedelta(0))
 

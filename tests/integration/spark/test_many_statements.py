@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.capture import first_chunk, row_metadata
-from tests.harness.ddl_source import Followed
+from tests.harness.binlog.capture import first_chunk, row_metadata
+from tests.harness.lake.ddl_source import Followed
 
 MANY = (
     "ALTER TABLE t ADD COLUMN f INT NOT NULL DEFAULT 3 FIRST, ADD COLUMN g VARCHAR(9) DEFAULT 'g' AFTER id, ADD h INT AFTER g",

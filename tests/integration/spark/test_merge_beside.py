@@ -9,8 +9,8 @@ from cdc_lib.config.modes import ModeRule
 from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.model.position import Point
 from spark_jobs.iceberg import lake_table
-from tests.harness.batches import BIGINT, TEXT, Row, table
-from tests.harness.killed_merges import merge_killed_at
+from tests.harness.lake.batches import BIGINT, TEXT, Row, table
+from tests.harness.lake.killed_merges import merge_killed_at
 
 pytestmark = pytest.mark.usefixtures("by_spark")
 

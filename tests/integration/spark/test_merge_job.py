@@ -21,9 +21,9 @@ from cdc_lib.store import documents
 from cdc_lib.store.objects.open import open_store
 from spark_jobs.runtime.class_archive import archive_of
 from spark_jobs.runtime.session import session_jars
-from tests.harness.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, table
-from tests.harness.lake import lake_config
-from tests.harness.spark_cluster import HOME
+from tests.harness.lake.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, table
+from tests.harness.lake.running import lake_config
+from tests.harness.spark.cluster import HOME
 
 ROOT = Path(__file__).parents[3]
 ORDERS = table("shop.orders", {"id": BIGINT, "state": TEXT})
@@ -40,7 +40,7 @@ class Job:
     def start(self, plan):
         (self.folder / "config.json").write_text(self.config.model_dump_json())
         (self.folder / "plan.json").write_bytes(documents.dump(plan))
-        command = [sys.executable, "-m", "tests.harness.merge_job", "config.json", "plan.json"]
+        command = [sys.executable, "-m", "tests.harness.lake.merge_job", "config.json", "plan.json"]
         return subprocess.Popen(
             command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

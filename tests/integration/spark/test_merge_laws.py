@@ -6,8 +6,8 @@ from cdc_lib.errors import CorruptBatch, MergeConflict, MergeError
 from cdc_lib.model.position import Point
 from cdc_lib.store import layout
 from spark_jobs.iceberg import lake_table
-from tests.harness.batches import BIGINT, TEXT, Row, at, table
-from tests.harness.killed_merges import OF_ARROW, merge_killed_at
+from tests.harness.lake.batches import BIGINT, TEXT, Row, at, table
+from tests.harness.lake.killed_merges import OF_ARROW, merge_killed_at
 
 
 @pytest.fixture

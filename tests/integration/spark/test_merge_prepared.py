@@ -9,8 +9,8 @@ import pytest
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.load import load_batches
 from cdc_lib.model.xa_settlement import settle
-from tests.harness.batches import BIGINT, TEXT, Row, table
-from tests.harness.killed_merges import OF_ARROW, merge_killed_at
+from tests.harness.lake.batches import BIGINT, TEXT, Row, table
+from tests.harness.lake.killed_merges import OF_ARROW, merge_killed_at
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from cdc_lib.model.schema import SourceType
 from cdc_lib.status.overview import stopped_findings
 from cdc_lib.store import layout
 from cdc_lib.store.failed_tables import last_stopped
-from tests.harness.batches import BIGINT, INT, TEXT, Row, table
+from tests.harness.lake.batches import BIGINT, INT, TEXT, Row, table
 
 
 @pytest.fixture

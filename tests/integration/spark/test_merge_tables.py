@@ -13,8 +13,8 @@ from spark_jobs.changes import frames
 from spark_jobs.iceberg import lake_table
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.runtime import parallelism
-from tests.harness.batches import BIGINT, INT, TEXT, Row, table
-from tests.harness.reading import opened
+from tests.harness.lake.batches import BIGINT, INT, TEXT, Row, table
+from tests.harness.lake.reading import opened
 
 UTC = dt.UTC
 TYPES = {

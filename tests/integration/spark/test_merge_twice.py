@@ -8,8 +8,8 @@ from cdc_lib.errors import MergeConflict
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.merging import rows_commit
-from tests.harness.batches import BIGINT, TEXT, Row, table
-from tests.harness.races import at_once
+from tests.harness.lake.batches import BIGINT, TEXT, Row, table
+from tests.harness.processes.races import at_once
 
 
 @pytest.fixture(params=["with a key", "without a key"])

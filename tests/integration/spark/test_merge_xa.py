@@ -7,8 +7,8 @@ import pytest
 from cdc_lib.merge.load import load_plan
 from cdc_lib.model.cursor import LAKE
 from spark_jobs.merging.run import merge, needs_spark, run
-from tests.harness import xa
-from tests.harness.capture import SOURCE, Capture
+from tests.harness.binlog import xa
+from tests.harness.binlog.capture import SOURCE, Capture
 
 
 class Source:

@@ -11,7 +11,7 @@ import pytest
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.errors import MergeError
 from spark_jobs.iceberg import scd2
-from tests.harness.batches import BIGINT, START_TIME, TEXT, Row, table
+from tests.harness.lake.batches import BIGINT, START_TIME, TEXT, Row, table
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from cdc_lib.lake.as_of import after_gtid, at_time, before_point
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.position import Point
 from spark_jobs.maintain import maintain
-from tests.harness.verify import Compared
+from tests.harness.lake.verify import Compared
 
 TABLES = {"s": "soft_delete", "h": "scd2", "l": "append"}
 STEPS = 18

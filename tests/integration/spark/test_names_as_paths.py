@@ -14,7 +14,7 @@ from cdc_lib.model.lexer import quoted
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.sql import full_name
-from tests.harness.verify import Compared
+from tests.harness.lake.verify import Compared
 
 NAMES = (
     "a",

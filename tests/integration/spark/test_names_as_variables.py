@@ -8,7 +8,7 @@ import pytest
 
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.table_name import TableName
-from tests.harness.verify import Compared
+from tests.harness.lake.verify import Compared
 
 LOOKS = ("${HOME}", "${env:HOME}", "${env.HOME}", "${user.name}", "${system:user.name}", "${spark.app.id}", "$HOME")
 FILTERED, *COMPARED = TABLES = ("${env.HOME}", "${env:HOME}", "${HOME}", "${user.name}")

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from cdc_lib.model.spark_names import clash
-from tests.harness.ddl_source import Followed
+from tests.harness.lake.ddl_source import Followed
 
 SIGMA, FINAL = "\u03c3", "\u03c2"
 PAIRS = [

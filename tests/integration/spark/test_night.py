@@ -27,13 +27,13 @@ import sys
 
 import pytest
 
-from tests.harness.night import PASSWORD, Night
-from tests.harness.pages import ROOT
-from tests.harness.replication import replicated
+from tests.harness.docs.pages import ROOT
 from tests.harness.servers import MySqlServer, S3Server
+from tests.harness.servers.replication import replicated
 from tests.harness.servers.rest_catalog import RestCatalogServer
 from tests.harness.servers.skew import can_be_wrong, wrong_clock
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.shop.night import PASSWORD, Night
+from tests.harness.spark.server import RunningSparkServer
 
 pytestmark = pytest.mark.turns(12)
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cdc_lib.merge.table_work import TableDecisions
-from tests.harness.shop import Shop
+from tests.harness.shop.source import Shop
 
 
 class OneFaulty(Shop):

@@ -11,9 +11,9 @@ import spark_jobs.backfill
 from cdc_lib.store import layout
 from cdc_lib.store.windows import stored_windows
 from spark_jobs.merging.table_merge import ATTEMPTS
-from tests.harness import xa
-from tests.harness.shop import Shop
-from tests.harness.stops import Others, Stop, follow_all, nothing
+from tests.harness.binlog import xa
+from tests.harness.shop.source import Shop
+from tests.harness.shop.stops import Others, Stop, follow_all, nothing
 
 ORDERS = "cdc backfill shop shop.orders"
 

@@ -9,9 +9,9 @@ import pytest
 from cdc_lib.model.lake_table import MARKER_PROPERTY
 from cdc_lib.store import layout
 from cdc_lib.store.windows import stored_windows
-from tests.harness import xa
-from tests.harness.shop import Shop
-from tests.harness.stops import Stop, follow_all, nothing
+from tests.harness.binlog import xa
+from tests.harness.shop.source import Shop
+from tests.harness.shop.stops import Stop, follow_all, nothing
 
 TWICE = ("cdc run shop", "cdc run shop")
 

@@ -12,8 +12,8 @@ from itertools import count
 import pytest
 
 from cdc_lib.store import layout
-from tests.harness import xa
-from tests.harness.edited_binlogs import (
+from tests.harness.binlog import xa
+from tests.harness.binlog.edited_binlogs import (
     END,
     GTIDS,
     HEADER,
@@ -33,8 +33,8 @@ from tests.harness.edited_binlogs import (
     replaced,
     with_text,
 )
-from tests.harness.shop_binlog import BinlogShop
-from tests.harness.stops import Stop, nothing
+from tests.harness.shop.binlog import BinlogShop
+from tests.harness.shop.stops import Stop, nothing
 
 PAYLOAD = {40}
 """The event of a compressed transaction."""

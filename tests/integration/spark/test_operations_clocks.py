@@ -12,9 +12,9 @@ import pytest
 
 from cdc_lib.binlog.framing.boundary_scan import LONGEST_STATEMENT
 from cdc_lib.plan.locate import SET_BACK
-from tests.harness.replication import replicated, server_of
+from tests.harness.servers.replication import replicated, server_of
 from tests.harness.servers.skew import can_be_wrong, wrong_clock
-from tests.harness.shop import Shop, on_the_page
+from tests.harness.shop.source import Shop, on_the_page
 
 HOURS = 3600
 needs_compiler = pytest.mark.skipif(not can_be_wrong(), reason="there is no C compiler")

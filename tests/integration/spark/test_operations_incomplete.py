@@ -8,10 +8,10 @@ from contextlib import ExitStack
 import pytest
 
 from cdc_lib.model.position import Position
-from tests.harness.long_statement import long_statement
-from tests.harness.replication import replicated, server_of
-from tests.harness.shop import ROWS, Shop, on_the_page, over_the_running_spark
-from tests.harness.torn_files import cut
+from tests.harness.binlog.long_statement import long_statement
+from tests.harness.binlog.torn_files import cut
+from tests.harness.servers.replication import replicated, server_of
+from tests.harness.shop.source import ROWS, Shop, on_the_page, over_the_running_spark
 
 pytestmark = pytest.mark.slow
 FALLBACK = 60

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.pages import ROOT
-from tests.harness.shop import PAGE, Shop, over_the_running_spark
+from tests.harness.docs.pages import ROOT
+from tests.harness.shop.source import PAGE, Shop, over_the_running_spark
 
 KILLED = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
 BROKEN = "raise ImportError('half of this package is missing')\n"

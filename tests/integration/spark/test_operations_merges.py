@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.shop import Shop
-from tests.harness.stops import Stop, follow_all, nothing
+from tests.harness.shop.source import Shop
+from tests.harness.shop.stops import Stop, follow_all, nothing
 
 PLAIN = "(id INT PRIMARY KEY, v VARCHAR(20), n INT)"
 TABLES = {

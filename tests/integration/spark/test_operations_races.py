@@ -7,11 +7,11 @@ import pytest
 from cdc_lib.drain import window as drain_window
 from cdc_lib.errors import MergeConflict
 from cdc_lib.store.cursors import ObjectCursorStore
-from cdc_lib.verify import run as verify_run
+from cdc_lib.verify.whole.tables import Verifier
 from spark_jobs.iceberg import lake_table
 from spark_jobs.merging.table_merge import ATTEMPTS, TableMerge
-from tests.harness.shop import Shop
-from tests.harness.stops import Others, Stop, follow_all, nothing
+from tests.harness.shop.source import Shop
+from tests.harness.shop.stops import Others, Stop, follow_all, nothing
 
 
 def compacted(shop):
@@ -37,7 +37,7 @@ def rewound_and_merged(shop):
         shop.change(3)
         shop.runs(2)
 
-    shop.others.act_before(verify_run.Verifier, "_state", rewind)
+    shop.others.act_before(Verifier, "_state", rewind)
 
 
 def rolled_back_at_once(shop):

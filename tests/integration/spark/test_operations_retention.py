@@ -8,7 +8,7 @@ import re
 import pytest
 
 from cdc_lib.store.windows import stored_windows
-from tests.harness.shop import PAGE, ROWS, Shop, on_the_page
+from tests.harness.shop.source import PAGE, ROWS, Shop, on_the_page
 
 KEPT = "binlog_expire_logs_seconds"
 

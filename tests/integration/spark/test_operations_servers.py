@@ -7,10 +7,10 @@ import time
 
 from cdc_lib.mysql import watermark
 from cdc_lib.pipeline import Pipeline
-from tests.harness.replication import replicated
-from tests.harness.shop import Shop
-from tests.harness.stops import Others, Stop, follow_all, nothing
-from tests.harness.tcp_proxy import TcpProxy
+from tests.harness.network.tcp_proxy import TcpProxy
+from tests.harness.servers.replication import replicated
+from tests.harness.shop.source import Shop
+from tests.harness.shop.stops import Others, Stop, follow_all, nothing
 
 SNAPSHOT = "cdc snapshot shop shop.orders"
 TWICE = ("cdc run shop", "cdc run shop")

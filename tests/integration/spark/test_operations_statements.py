@@ -9,9 +9,9 @@ from itertools import count
 import pytest
 
 from cdc_lib.pipeline import Pipeline
-from tests.harness.edited_binlogs import GTIDS, edit_file
-from tests.harness.shop_binlog import BinlogShop
-from tests.harness.stops import Others, Stop, nothing
+from tests.harness.binlog.edited_binlogs import GTIDS, edit_file
+from tests.harness.shop.binlog import BinlogShop
+from tests.harness.shop.stops import Others, Stop, nothing
 
 DRAIN, PLAN = "cdc step drain shop", "cdc step plan shop"
 DRAINED = (DRAIN, "cdc step ack drain shop", DRAIN, "cdc step ack drain shop")

@@ -13,8 +13,8 @@ from cdc_lib.consumers import subscribe_to
 from cdc_lib.model.column_rename import RENAMES_PROPERTY
 from cdc_lib.model.lake_table import MODE_PROPERTY
 from cdc_lib.store.windows import stored_windows
-from tests.harness.shop import Shop
-from tests.harness.stops import Stop, follow_all, nothing
+from tests.harness.shop.source import Shop
+from tests.harness.shop.stops import Stop, follow_all, nothing
 
 
 def drain_cursor_of_before(shop):

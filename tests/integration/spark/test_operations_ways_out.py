@@ -27,8 +27,8 @@ from cdc_lib.doctor.lake_check import sqlite_file
 from cdc_lib.store import layout
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows
-from tests.harness.replication import replicated
-from tests.harness.shop import PAGE, Shop, on_the_page
+from tests.harness.servers.replication import replicated
+from tests.harness.shop.source import PAGE, Shop, on_the_page
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_jobs.iceberg.loading import identity_of
-from tests.harness.ddl_source import Followed
+from tests.harness.lake.ddl_source import Followed
 
 
 def test_a_table_continues_with_its_new_primary_key(any_server, database, tmp_path, lake):

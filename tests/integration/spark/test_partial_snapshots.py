@@ -9,7 +9,7 @@ from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import tables_of
 from cdc_lib.snapshot.partial import PartialRequest
 from spark_jobs.merging.run import merge, run
-from tests.harness.ddl_source import Followed
+from tests.harness.lake.ddl_source import Followed
 
 TABLES = {
     "ints": ("id BIGINT UNSIGNED PRIMARY KEY, v VARCHAR(20)", [(n, f"v{n}") for n in range(1, 12)]),

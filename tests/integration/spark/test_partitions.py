@@ -24,9 +24,9 @@ from pyiceberg.expressions import (
 
 from cdc_lib.lake.catalog import open_table
 from cdc_lib.lake.reader_faults import READER_FAULTS, kind_of
-from tests.harness.duckdb_queries import arrow_tables, installed, versions
-from tests.harness.partitioned_tables import TRANSFORMS, merge, sql, tables
-from tests.harness.past import metadata_file
+from tests.harness.lake.duckdb_queries import arrow_tables, installed, versions
+from tests.harness.lake.partitioned_tables import TRANSFORMS, merge, sql, tables
+from tests.harness.lake.past import metadata_file
 
 LAYOUTS = [(version, mode) for version, mode in product((3, 2), ("merge_on_read", "copy_on_write"))]
 PREDICATES = {

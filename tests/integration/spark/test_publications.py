@@ -10,7 +10,7 @@ from cdc_lib.errors import ForeignChange, MergeError
 from cdc_lib.model.lake_table import MARKER_PROPERTY
 from cdc_lib.model.publication import PUBLISHED_PROPERTY
 from spark_jobs.iceberg import lake_table
-from tests.harness.batches import BIGINT, TEXT, Row, table
+from tests.harness.lake.batches import BIGINT, TEXT, Row, table
 
 BEFORE = [(1, "new"), (2, "new"), (3, "new")]
 MERGED = [(2, "paid"), (3, "new"), (4, "new")]

@@ -6,8 +6,8 @@ import pytest
 
 from cdc_lib.merge.load import load_plan
 from spark_jobs.merging.run import merge, needs_spark, run
-from tests.harness.capture import Capture
-from tests.harness.quarantine import as_statement
+from tests.harness.binlog.capture import Capture
+from tests.harness.shop.quarantine import as_statement
 
 TABLES = ("bad", "good", "list")
 

@@ -4,9 +4,9 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 
 from cdc_lib.errors import MergeError
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, table
-from tests.harness.histories import STEP, histories
-from tests.harness.lake import Lake
+from tests.harness.generated.histories import STEP, histories
+from tests.harness.lake.batches import BIGINT, table
+from tests.harness.lake.running import Lake
 
 
 def run(lake, history, values=lambda value: {"v": value}):

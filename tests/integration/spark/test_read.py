@@ -20,8 +20,8 @@ from cdc_lib.read.kept_versions import CHANGED
 from cdc_lib.read.pages.index import read_index
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.maintain import lake_tables, maintain
-from tests.harness.batches import BIGINT, INT, START_TIME, TEXT, Row, table
-from tests.harness.reading import assert_reads_as_spark, opened, spark_rows
+from tests.harness.lake.batches import BIGINT, INT, START_TIME, TEXT, Row, table
+from tests.harness.lake.reading import assert_reads_as_spark, opened, spark_rows
 
 DATETIME = SourceType("datetime", scale=6)
 BINARY = SourceType("bytes", width=16)

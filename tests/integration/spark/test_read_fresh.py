@@ -17,8 +17,8 @@ from cdc_lib.read.fresh.pin import with_waiting
 from cdc_lib.read.fresh.waiting import Waiting
 from cdc_lib.read.pin import pin
 from cdc_lib.read.table import TableReader
-from tests.harness.batches import BIGINT, INT, TEXT, Row, table
-from tests.harness.reading import assert_reads_as_spark, opened, spark_rows
+from tests.harness.lake.batches import BIGINT, INT, TEXT, Row, table
+from tests.harness.lake.reading import assert_reads_as_spark, opened, spark_rows
 
 HIDDEN = {"mirror": "false", "soft_delete": "_is_deleted", "scd2": "NOT _is_current"}
 

@@ -11,8 +11,8 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.iceberg import lake_table
 from spark_jobs.merging import run
-from tests.harness.ddl_source import Followed
-from tests.harness.reading import opened
+from tests.harness.lake.ddl_source import Followed
+from tests.harness.lake.reading import opened
 
 AGAIN = {
     "less2key": ("CREATE TABLE less2key (k VARCHAR(9) PRIMARY KEY, v INT)", "INSERT INTO less2key VALUES ('a', 10), ('c', 3)"),

@@ -9,9 +9,9 @@ from cdc_lib.errors import MergeConflict
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Changes, TableCommit
-from tests.harness.batches import BIGINT, INT, Row, table
-from tests.harness.capture import row_metadata
-from tests.harness.ddl_source import Followed
+from tests.harness.binlog.capture import row_metadata
+from tests.harness.lake.batches import BIGINT, INT, Row, table
+from tests.harness.lake.ddl_source import Followed
 
 
 @pytest.fixture(params=["FULL", "MINIMAL"])

@@ -8,7 +8,7 @@ import pytest
 
 from cdc_lib.config.start import StartAt
 from cdc_lib.model.cursor import DRAIN
-from tests.harness.verify import Compared
+from tests.harness.lake.verify import Compared
 
 MODES = {"m": "mirror", "s": "soft_delete", "h": "scd2", "l": "append"}
 

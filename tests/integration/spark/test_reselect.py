@@ -18,9 +18,9 @@ from cdc_lib.errors import MergeError, ReselectError
 from cdc_lib.model.position import Point
 from cdc_lib.mysql.watermark import low_watermark
 from spark_jobs.iceberg.lake_table import IcebergTable
-from tests.harness.capture import Capture
-from tests.harness.lake import Lake
-from tests.harness.row_images import COLUMNS, IMAGES, KEYS, assert_equal, in_session, one_round, statement
+from tests.harness.binlog.capture import Capture
+from tests.harness.binlog.row_images import COLUMNS, IMAGES, KEYS, assert_equal, in_session, one_round, statement
+from tests.harness.lake.running import Lake
 
 MINIMAL = "SET SESSION binlog_row_image = 'MINIMAL'"
 

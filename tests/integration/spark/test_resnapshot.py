@@ -15,7 +15,7 @@ from cdc_lib.store.cuts import cut_of
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.merging.run import merge, needs_spark, run
 from spark_jobs.sql import full_name
-from tests.harness.capture import SOURCE, Capture, first_chunk
+from tests.harness.binlog.capture import SOURCE, Capture, first_chunk
 
 TABLES = ("one", "two", "list")
 

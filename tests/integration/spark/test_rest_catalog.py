@@ -11,9 +11,9 @@ from cdc_lib.lake.catalog import open_catalog
 from cdc_lib.serve.app import make_app
 from cdc_lib.serve.catalog import CutCatalog
 from spark_jobs.merging.run import merge
-from tests.harness.batches import BIGINT, INT, Row, table
-from tests.harness.reading import opened
-from tests.harness.rest_catalog import serving
+from tests.harness.lake.batches import BIGINT, INT, Row, table
+from tests.harness.lake.reading import opened
+from tests.harness.store.rest_catalog import serving
 
 ROUNDS = 4
 TOTAL = 1000

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.harness.capture import row_metadata
-from tests.harness.ddl_source import Followed
+from tests.harness.binlog.capture import row_metadata
+from tests.harness.lake.ddl_source import Followed
 
 CASES = {
     "sorted": ("VARCHAR(9)", "'b,a'", "SET('a','b')"),

@@ -11,8 +11,8 @@ from cdc_lib.model.position import Point
 from spark_jobs.changes.filters import filtered
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.sql import full_name
-from tests.harness.batches import BIGINT, INT, TEXT, Row, table
-from tests.harness.lake import Lake
+from tests.harness.lake.batches import BIGINT, INT, TEXT, Row, table
+from tests.harness.lake.running import Lake
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.iceberg.row_files import RowFiles
 from spark_jobs.merging import rows_commit
-from tests.harness.batches import BIGINT, INT, Row, table
-from tests.harness.lake import Lake
+from tests.harness.lake.batches import BIGINT, INT, Row, table
+from tests.harness.lake.running import Lake
 
 MODES = ("mirror", "soft_delete", "scd2")
 COLUMNS = {"id": BIGINT, "v": INT}

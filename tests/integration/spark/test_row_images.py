@@ -13,10 +13,19 @@ from cdc_lib.merge.plan import MergeInput
 from cdc_lib.model.table_commit import Changes, TableCommit
 from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.changes.frames import changes
-from tests.harness.batches import BIGINT, Row, table
-from tests.harness.capture import Capture, first_chunk
-from tests.harness.lake import Lake
-from tests.harness.row_images import COLUMNS, IMAGES, KEYS, MAKERS, assert_equal, in_session, one_round, statement
+from tests.harness.binlog.capture import Capture, first_chunk
+from tests.harness.binlog.row_images import (
+    COLUMNS,
+    IMAGES,
+    KEYS,
+    MAKERS,
+    assert_equal,
+    in_session,
+    one_round,
+    statement,
+)
+from tests.harness.lake.batches import BIGINT, Row, table
+from tests.harness.lake.running import Lake
 
 
 @pytest.fixture

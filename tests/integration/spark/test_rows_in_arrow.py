@@ -20,12 +20,12 @@ from spark_jobs.iceberg import arrow_rows, file_streams
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.merging import rows_commit
 from spark_jobs.runtime import session
-from tests.harness import engine_tables
-from tests.harness.batches import BIGINT, INT, TEXT, Row, table
-from tests.harness.engine_tables import values
-from tests.harness.lake import Lake
-from tests.harness.partitioned_tables import TRANSFORMS, merge, tables
-from tests.harness.past import local_path
+from tests.harness.lake import engine_tables
+from tests.harness.lake.batches import BIGINT, INT, TEXT, Row, table
+from tests.harness.lake.engine_tables import values
+from tests.harness.lake.partitioned_tables import TRANSFORMS, merge, tables
+from tests.harness.lake.past import local_path
+from tests.harness.lake.running import Lake
 
 COLUMNS = {"id": BIGINT, "name": TEXT, "price": SourceType("decimal", precision=12, scale=2), "n": INT}
 WIDER = {**COLUMNS, "later": INT}

@@ -6,8 +6,8 @@ MariaDB does not write the changes of foreign key actions to its binlog, MySQL d
 from __future__ import annotations
 
 from demo.shop.compare import compare_database, open_lake
-from tests.harness.ddl_source import Followed
-from tests.harness.sakila import CHANGES, DELETES, NEW_KEYS, ROWS, SCHEMA, TABLES
+from tests.harness.lake.ddl_source import Followed
+from tests.harness.shop.sakila import CHANGES, DELETES, NEW_KEYS, ROWS, SCHEMA, TABLES
 
 
 def differences(source):

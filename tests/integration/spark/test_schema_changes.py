@@ -15,7 +15,7 @@ from spark_jobs.backfill import backfill
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.merging.run import merge
-from tests.harness.verify import Compared
+from tests.harness.lake.verify import Compared
 
 MODES = ("mirror", "soft_delete", "append", "scd2")
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.harness.shop import Shop
+from tests.harness.shop.source import Shop
 
 
 class Colliding(Shop):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.harness.capture import row_metadata
-from tests.harness.verify import Compared
+from tests.harness.binlog.capture import row_metadata
+from tests.harness.lake.verify import Compared
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from cdc_lib.model.cursor import DRAIN, LAKE
-from tests.harness.capture import SOURCE
-from tests.harness.rounds import merge_round
-from tests.harness.verify import Compared
+from tests.harness.binlog.capture import SOURCE
+from tests.harness.lake.rounds import merge_round
+from tests.harness.lake.verify import Compared
 
 MODES = {"m": "mirror", "s": "soft_delete", "h": "scd2", "l": "append"}
 OVER = datetime(2000, 1, 1, tzinfo=UTC)

@@ -32,13 +32,13 @@ from cdc_lib.config.work import SparkServerConfig
 from cdc_lib.doctor import visit
 from cdc_lib.errors import ConfigError, MergeConflict, SparkUnavailable
 from cdc_lib.jobs.client import SparkServer, job_request, raise_for
-from tests.harness.seeded_shop import source_settings
-from tests.harness.served_source import Source
 from tests.harness.servers import MySqlServer, S3Server
 from tests.harness.servers.process import ServerProcess, free_port
 from tests.harness.servers.rest_catalog import RestCatalogServer
-from tests.harness.shop import command_line
-from tests.harness.spark_server import RunningSparkServer
+from tests.harness.shop.seeded import source_settings
+from tests.harness.shop.source import command_line
+from tests.harness.spark.served_source import Source
+from tests.harness.spark.server import RunningSparkServer
 
 
 @pytest.fixture(scope="module")

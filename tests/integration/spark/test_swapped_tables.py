@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.store.cuts import last_cut
-from tests.harness.capture import row_metadata
-from tests.harness.ddl_source import Followed
+from tests.harness.binlog.capture import row_metadata
+from tests.harness.lake.ddl_source import Followed
 
 
 class Swapped(Followed):

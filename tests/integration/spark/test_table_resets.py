@@ -13,9 +13,9 @@ from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.xa_settlement import settle
 from cdc_lib.store import documents
-from tests.harness.batches import BIGINT, INT, TEXT, Row, at, table
-from tests.harness.killed_merges import merge_killed_at
-from tests.harness.lake import Lake
+from tests.harness.lake.batches import BIGINT, INT, TEXT, Row, at, table
+from tests.harness.lake.killed_merges import merge_killed_at
+from tests.harness.lake.running import Lake
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from cdc_lib.errors import MergeError
 from cdc_lib.model.schema import SourceType
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.maintain import lake_tables, maintain
-from tests.harness.batches import BIGINT, INT, Row, table
+from tests.harness.lake.batches import BIGINT, INT, Row, table
 
 DECIMAL = SourceType("decimal", precision=5, scale=2)
 MODES = ["merge_on_read", "copy_on_write"]

@@ -18,8 +18,8 @@ from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.iceberg import table_definition
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.runtime.session import table_session
-from tests.harness.batches import BIGINT, TEXT, Row, table
-from tests.harness.lake import Lake, empty_catalog
+from tests.harness.lake.batches import BIGINT, TEXT, Row, table
+from tests.harness.lake.running import Lake, empty_catalog
 
 NOW = MaintenanceConfig(keep_snapshots_for=timedelta(0))
 

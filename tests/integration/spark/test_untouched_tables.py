@@ -8,7 +8,7 @@ import pytest
 
 from cdc_lib.merge import untouched
 from cdc_lib.store.failed_tables import last_stopped
-from tests.harness.batches import BIGINT, TEXT, Row, at, table
+from tests.harness.lake.batches import BIGINT, TEXT, Row, at, table
 
 
 @pytest.fixture

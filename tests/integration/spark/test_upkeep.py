@@ -13,9 +13,9 @@ from cdc_lib.store import cuts
 from cdc_lib.store.cuts import named_snapshots
 from spark_jobs.iceberg import upkeep
 from spark_jobs.iceberg.ddl import SETTINGS
-from tests.harness.batches import BIGINT, INT, Row, table
-from tests.harness.lake import files_per_get
-from tests.harness.past import PastClock, local_path, metadata_file
+from tests.harness.lake.batches import BIGINT, INT, Row, table
+from tests.harness.lake.past import PastClock, local_path, metadata_file
+from tests.harness.lake.running import files_per_get
 
 NEWEST = 2
 """Snapshots and cuts that are always kept, instead of 60 and 100."""

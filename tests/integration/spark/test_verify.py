@@ -24,9 +24,9 @@ from cdc_lib.verify.comparability import subject_of
 from cdc_lib.verify.lake_reader import ranges_of
 from demo.shop import seed
 from spark_jobs.merging.checksums import ranged
-from tests.harness.lax_session import lax
-from tests.harness.shop import Shop
-from tests.harness.verify import Compared
+from tests.harness.binlog.lax_session import lax
+from tests.harness.lake.verify import Compared
+from tests.harness.shop.source import Shop
 from tests.integration.drain.test_drain_types import COLUMNS
 
 

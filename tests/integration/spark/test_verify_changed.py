@@ -15,8 +15,8 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.store.after_merge import last_after_merge
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.shop import Shop
-from tests.harness.verify import Compared
+from tests.harness.lake.verify import Compared
+from tests.harness.shop.source import Shop
 from tests.integration.drain.test_drain_types import COLUMNS
 from tests.integration.spark.test_verify import filled
 

@@ -12,8 +12,8 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.verify.coverage.due_ranges import CoverageRun
 from cdc_lib.verify.source_checksums import SourceSums
-from tests.harness.shop import Shop
-from tests.harness.verify import Compared
+from tests.harness.lake.verify import Compared
+from tests.harness.shop.source import Shop
 from tests.integration.drain.test_drain_types import COLUMNS
 from tests.integration.spark.test_verify import CHANGES, filled
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from tests.harness.shop import command_line, over_the_running_spark
+from tests.harness.shop.source import command_line, over_the_running_spark
 
 
 @pytest.fixture

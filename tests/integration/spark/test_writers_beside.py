@@ -38,8 +38,8 @@ from spark_jobs.maintain import maintain
 from spark_jobs.merging import rows_commit
 from spark_jobs.merging.repair import SparkRepairer
 from tests.chaos.labelled_merge import CHORES, COMMITS, TIDYING
-from tests.harness.batches import BIGINT, IDENTITY, INT, START_TIME, Row, at, table
-from tests.harness.lake import Lake
+from tests.harness.lake.batches import BIGINT, IDENTITY, INT, START_TIME, Row, at, table
+from tests.harness.lake.running import Lake
 
 LOAD = {"the first look at the table": (lake_table.IcebergTable, "load")}
 CREATION, COLUMNS = "the creation of a table", "the change of a table's columns"

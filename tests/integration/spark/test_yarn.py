@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.harness.servers import MySqlServer, S3Server
-from tests.harness.spark_server import RunningSparkServer
-from tests.harness.yarn_cluster import YarnCluster
+from tests.harness.spark.server import RunningSparkServer
+from tests.harness.spark.yarn_cluster import YarnCluster
 from tests.integration.spark.test_spark_server import Source
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]

@@ -19,9 +19,9 @@ from cdc_lib.errors import SourceUnavailable
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.status.binlog_retention import look_ahead
-from tests.harness.airflow_metrics import statsd_metrics
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake
+from tests.harness.airflow.metrics import statsd_metrics
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import Lake
 from tests.harness.servers.process import free_port
 
 SOURCE_FILE = """

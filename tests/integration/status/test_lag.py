@@ -7,8 +7,8 @@ import pytest
 from cdc_lib.cli.status import pending
 from cdc_lib.config import Credentials
 from cdc_lib.pipeline import Pipeline
-from tests.harness.capture import Capture
-from tests.harness.merging import Lake, drain_all
+from tests.harness.binlog.capture import Capture
+from tests.harness.lake.merging import Lake, drain_all
 from tests.harness.servers.process import free_port
 
 

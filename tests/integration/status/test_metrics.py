@@ -20,8 +20,8 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.status.prometheus import Exposition
 from cdc_lib.store.cuts import last_cut, publish
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import drain_all
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import drain_all
 from tests.harness.servers.process import free_port
 
 ODD = 'a"b`\n}'

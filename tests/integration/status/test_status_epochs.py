@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cdc_lib.cli.status import pending
 from cdc_lib.config.start import StartAt
-from tests.harness.capture import Capture
-from tests.harness.merging import Lake, drain_all
+from tests.harness.binlog.capture import Capture
+from tests.harness.lake.merging import Lake, drain_all
 
 
 def test_windows_of_earlier_epochs_are_counted_apart_from_the_bytes_of_the_current_one(any_server, database, tmp_path):

@@ -9,7 +9,7 @@ import yaml
 from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
-from tests.harness.capture import SOURCE, Capture
+from tests.harness.binlog.capture import SOURCE, Capture
 from tests.harness.servers.process import free_port
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lib.errors import StoreError
 from cdc_lib.store import layout
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 
 TABLES = ("a", "b", "c")
 

@@ -17,10 +17,10 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.objects.s3 import S3Store
 from cdc_lib.store.windows import stored_windows
-from tests.harness.capture import SOURCE, Capture
-from tests.harness.merging import Lake, drain_all
-from tests.harness.old_lists import OldLists
-from tests.harness.stores import options
+from tests.harness.binlog.capture import SOURCE, Capture
+from tests.harness.lake.merging import Lake, drain_all
+from tests.harness.store.old_lists import OldLists
+from tests.harness.store.stores import options
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.objects.s3 import S3Store
 from cdc_lib.store.windows import stored_windows
 from tests.chaos.laws import Laws
-from tests.harness.capture import Capture
-from tests.harness.lossy_proxy import LossyProxy
-from tests.harness.stores import options
+from tests.harness.binlog.capture import Capture
+from tests.harness.network.lossy_proxy import LossyProxy
+from tests.harness.store.stores import options
 
 ATTEMPTS = 2
 ROWS = 60

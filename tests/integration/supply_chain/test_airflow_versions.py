@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from tests.harness.airflow_venv import REFUSED, ROOT, airflow_venv
-from tests.harness.package import metadata
+from tests.harness.airflow.venv import REFUSED, ROOT, airflow_venv
+from tests.harness.docs.package import metadata
 
 LOOK = """
 import importlib, json, pkgutil, sys

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from spark_jobs.runtime.jars import locked_jars
-from tests.harness.pages import ROOT
+from tests.harness.docs.pages import ROOT
 from tests.harness.servers.process import free_port
 from tests.supply_chain import audit
 from tests.supply_chain.advisories import Advisories

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.pages import ROOT
+from tests.harness.docs.pages import ROOT
 
 IMAGES = ROOT / "tests" / "supply_chain" / "airflow_images"
 PINS = sorted(one for one in IMAGES.glob("*.txt") if one.name[0].isdigit())

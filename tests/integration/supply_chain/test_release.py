@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from cdc_lib.cli.init import DAG_FILES
-from tests.harness.pages import ROOT, shell_lines
-from tests.harness.terminal import typed
+from tests.harness.docs.pages import ROOT, shell_lines
+from tests.harness.shop.terminal import typed
 from tests.supply_chain.release import build
 
 ADDRESS = "https://example.org/owner/lakecdc"

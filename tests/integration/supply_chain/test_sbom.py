@@ -9,7 +9,7 @@ from cyclonedx.schema import OutputFormat, SchemaVersion
 from cyclonedx.validation import make_schemabased_validator
 
 from spark_jobs.runtime.jars import locked_jars
-from tests.harness.pages import ROOT
+from tests.harness.docs.pages import ROOT
 from tests.supply_chain import sbom
 
 LOCK = (ROOT / "requirements.lock").read_text()

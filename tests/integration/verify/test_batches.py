@@ -25,8 +25,8 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.s3 import S3Store
 from cdc_lib.verify.batches.daily import DailyVerification
 from cdc_lib.verify.batches.windows import BatchVerification, Choice
-from tests.harness.capture import SOURCE, Capture, row_metadata
-from tests.harness.stores import options
+from tests.harness.binlog.capture import SOURCE, Capture, row_metadata
+from tests.harness.store.stores import options
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated, use:DeprecationWarning")  # of mysql-replication
 

@@ -19,7 +19,7 @@ from cdc_lib.mysql.read_only_session import answer, reading
 from cdc_lib.verify.checksums import Sum, added
 from cdc_lib.verify.comparability import BUCKETS, subject_of
 from cdc_lib.verify.source_checksums import SourceSums
-from tests.harness.capture import Capture
+from tests.harness.binlog.capture import Capture
 
 KEYS = {
     "integer": ("id INT PRIMARY KEY", "{n}", "ranges"),

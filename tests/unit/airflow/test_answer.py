@@ -18,8 +18,8 @@ from cdc_lib.merge.answers import open_questions
 from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.airflow_versions import WAITING, ends_with, timeout_of
-from tests.harness.schema_questions import ASKED_AT, keep_question
+from tests.harness.airflow.versions import WAITING, ends_with, timeout_of
+from tests.harness.shop.schema_questions import ASKED_AT, keep_question
 
 ORDERS = TableName("shop", "orders")
 CONTEXT: Any = {"ti": SimpleNamespace(id=1, dag_id="d", run_id="r", task_id="answer", try_number=1)}

@@ -6,7 +6,7 @@ import pytest
 
 from cdc_airflow.connection_answer import MOST, answer_of, line_of
 from cdc_lib.model.finding import Finding, Level
-from tests.harness.airflow_versions import of_3_3
+from tests.harness.airflow.versions import of_3_3
 
 OK = Finding("ok", "binlog_format is ROW")
 

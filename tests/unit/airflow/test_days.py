@@ -32,7 +32,7 @@ from cdc_lib.store.complete import note_complete
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import publish
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.airflow_versions import ends_with
+from tests.harness.airflow.versions import ends_with
 
 AT = Position("binlog.000007", 400)
 

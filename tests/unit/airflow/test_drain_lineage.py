@@ -12,7 +12,7 @@ from cdc_lib.config import SourceConfig, load_source
 from cdc_lib.model.row_counts import RowCounts
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, TEXT, BatchWriter, Row, table
+from tests.harness.lake.batches import BIGINT, TEXT, BatchWriter, Row, table
 
 ORDERS = table("shop.orders", {"id": BIGINT, "item": TEXT})
 ITEMS = table("shop.items", {"id": BIGINT})

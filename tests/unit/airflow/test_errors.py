@@ -7,7 +7,7 @@ import pytest
 from cdc_airflow.errors import errors_first
 from cdc_airflow.operators import DrainOperator, PlanOperator
 from cdc_lib.errors import CdcError, MergeConflict, UnknownEvent, error_classes
-from tests.harness.airflow_versions import ends_with, is_retried, of_3_3
+from tests.harness.airflow.versions import ends_with, is_retried, of_3_3
 
 
 @pytest.mark.parametrize("kind", error_classes().values())

@@ -20,7 +20,7 @@ from cdc_airflow.factory import make_dags, make_maintenance, refuse_wrong_source
 from cdc_airflow.triggers import BinlogTrigger
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import ConfigError
-from tests.harness.airflow_versions import DagBag, as_scheduled
+from tests.harness.airflow.versions import DagBag, as_scheduled
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAVY = ("boto3", "cdc_lib.pipeline", "numba", "pandas", "pyarrow", "pymysql", "pymysqlreplication", "pyspark")

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from cdc_airflow.gauges import count, show
-from tests.harness.airflow_metrics import statsd_metrics
+from tests.harness.airflow.metrics import statsd_metrics
 
 
 @pytest.fixture

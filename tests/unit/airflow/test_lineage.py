@@ -28,7 +28,7 @@ from cdc_lib.store.cuts import publish
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.job import with_spark_conf
-from tests.harness.batches import BIGINT, TEXT, BatchWriter, Row, table
+from tests.harness.lake.batches import BIGINT, TEXT, BatchWriter, Row, table
 
 ORDERS = table("shop.orders", {"id": BIGINT, "item": TEXT})
 SHARD = TableName("shop", "orders_2")

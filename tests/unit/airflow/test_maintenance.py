@@ -12,7 +12,7 @@ from cdc_airflow.operators.maintenance import CollectOperator
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import IDENTITY, BatchWriter, at
+from tests.harness.lake.batches import IDENTITY, BatchWriter, at
 
 
 def test_each_source_has_tasks_of_its_own_and_a_wrong_one_hides_no_other(sources: Path):

@@ -13,7 +13,7 @@ from cdc_airflow.factory import make_dags
 from cdc_airflow.forms import is_on, listed
 from cdc_airflow.operators import RewindOperator, SnapshotOperator
 from cdc_lib.errors import ConfigError
-from tests.harness.airflow_versions import ends_with
+from tests.harness.airflow.versions import ends_with
 
 
 def rendered(sources: Path, dag_id: str, **params: Any) -> Any:

@@ -20,7 +20,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.store import layout
 from cdc_lib.store.cuts import publish
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import at
+from tests.harness.lake.batches import at
 
 TOKEN = "a-token-of-some-length-9f3c"
 HOSTILE = TableName('x"} 1\ncdc_source_up{source="evil', "t\\")

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from cdc_airflow.get_provider_info import get_provider_info
-from tests.harness.package import ROOT, installed
+from tests.harness.docs.package import ROOT, installed
 
 HEAVY = ("boto3", "cdc_lib.pipeline", "numba", "numpy", "pandas", "pyarrow", "pymysql", "pymysqlreplication", "pyspark")
 

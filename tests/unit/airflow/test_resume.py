@@ -13,8 +13,8 @@ from cdc_airflow.operators.resume import ResumeOperator
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.airflow_versions import WAITING, ends_with
-from tests.harness.page_source import PageSource
+from tests.harness.airflow.page_source import PageSource
+from tests.harness.airflow.versions import WAITING, ends_with
 
 ORDERS, ITEMS = (TableName("shop", name) for name in ("orders", "items"))
 CONTEXT: Any = {"ti": SimpleNamespace(id=1, dag_id="d", run_id="r", task_id="resume", try_number=1)}

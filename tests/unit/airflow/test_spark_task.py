@@ -10,7 +10,7 @@ from cdc_airflow.operators.merge import job_secrets
 from cdc_airflow.operators.spark_job import error_of, job_environment
 from cdc_lib.config.credentials import take_handed
 from cdc_lib.errors import IncompatibleSchema, MergeConflict, MergeError, dump_error
-from tests.harness.airflow_versions import is_retried
+from tests.harness.airflow.versions import is_retried
 
 
 def test_an_error_that_the_job_left_is_the_tasks(tmp_path: Path):

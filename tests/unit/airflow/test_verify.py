@@ -16,7 +16,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report, TableReport
 from cdc_lib.store import documents
 from cdc_lib.store.verified import keep
-from tests.harness.airflow_versions import WAITING, timeout_of
+from tests.harness.airflow.versions import WAITING, timeout_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

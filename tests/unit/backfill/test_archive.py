@@ -20,8 +20,8 @@ from cdc_lib.model.window import SnapshotTask
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, IDENTITY, START_TIME, BatchWriter, Row, at, table
-from tests.harness.lake import lake_config
+from tests.harness.lake.batches import BIGINT, IDENTITY, START_TIME, BatchWriter, Row, at, table
+from tests.harness.lake.running import lake_config
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 STARTED = Move(START_TIME, "start", None, at(4))

@@ -17,7 +17,7 @@ from cdc_lib.errors import DecodeError, PositionNotFound, SourceError
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import Position
-from tests.harness.binlog import FILE, SID, Binlog, Wire
+from tests.harness.binlog.streams import FILE, SID, Binlog, Wire
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UUID = "00010203-0405-0607-0809-0a0b0c0d0e0f"

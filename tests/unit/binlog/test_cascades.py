@@ -17,7 +17,7 @@ from cdc_lib.errors import TableReplaced, UnknownEvent
 from cdc_lib.model.cascades import Cascades, ForeignKey
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window
-from tests.harness.binlog import FILE, Binlog, Rows, Wire
+from tests.harness.binlog.streams import FILE, Binlog, Rows, Wire
 
 P, C, G, X = (("db", name) for name in "pcgx")
 KEYS = Cascades(

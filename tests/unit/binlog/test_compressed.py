@@ -13,7 +13,7 @@ from cdc_lib.binlog.framing.packets import LONGEST_EVENT
 from cdc_lib.binlog.rows.inflate_buffer import InflateBuffer
 from cdc_lib.binlog.rows.mariadb_compressed import inflated_size
 from cdc_lib.errors import CdcError, DecodeError, TableReplaced
-from tests.harness.binlog import Binlog, read
+from tests.harness.binlog.streams import Binlog, read
 
 
 @pytest.mark.parametrize("size", [16, 100, 1 << 12])

@@ -6,7 +6,7 @@ import pytest
 
 from cdc_lib.binlog.framing import event_types
 from cdc_lib.errors import DecodeError, UnknownEvent
-from tests.harness.binlog import Binlog, read
+from tests.harness.binlog.streams import Binlog, read
 
 
 def around(kind: int, body: bytes, *, flags: int = 0) -> Binlog:

@@ -13,7 +13,7 @@ import pytest
 from cdc_lib.binlog.bytes.crc32 import TABLES, crc32, crc32_by_tables
 from cdc_lib.binlog.framing import packets as frame
 from cdc_lib.errors import CdcError, ChecksumMismatch, DecodeError, SourceError, SourceUnavailable, UnknownSchema
-from tests.harness.binlog import FILE, Binlog, read
+from tests.harness.binlog.streams import FILE, Binlog, read
 
 
 @pytest.mark.parametrize("way", {crc32, crc32_by_tables})

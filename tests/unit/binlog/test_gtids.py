@@ -14,7 +14,7 @@ from cdc_lib.errors import DecodeError
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window
-from tests.harness.binlog import SID, Binlog, integer, message, read
+from tests.harness.binlog.streams import SID, Binlog, integer, message, read
 
 UUID = "00010203-0405-0607-0809-0a0b0c0d0e0f"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from cdc_lib.binlog.kernel_folder import kernel_folder
-from tests.harness.pages import ROOT
-from tests.harness.read_only_root import can_be_read_only, read_only_root
+from tests.harness.docs.pages import ROOT
+from tests.harness.shop.read_only_root import can_be_read_only, read_only_root
 
 WORKER, NEIGHBOUR = os.getuid(), 60002
 PROGRAM = """

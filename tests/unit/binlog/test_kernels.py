@@ -17,7 +17,7 @@ from cdc_lib.binlog.types.decimal import packed_size
 from cdc_lib.binlog.types.jsonb import print_double
 from cdc_lib.binlog.types.temporal import days
 from cdc_lib.model.schema import SourceType
-from tests.harness.cells import decode
+from tests.harness.binlog.cells import decode
 
 
 def test_packed_decimals_are_unpacked():

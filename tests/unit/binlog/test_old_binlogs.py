@@ -13,7 +13,7 @@ from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.errors import UnknownSchema
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window
-from tests.harness.old_binlogs import FILE, TIME, anonymous_transactions_of_5_7, v1_rows_without_checksums
+from tests.harness.binlog.old_binlogs import FILE, TIME, anonymous_transactions_of_5_7, v1_rows_without_checksums
 
 
 class Wire:

@@ -14,7 +14,7 @@ from cdc_lib.binlog.framing.packets import LONGEST_EVENT
 from cdc_lib.binlog.rows.inflate_buffer import InflateBuffer
 from cdc_lib.binlog.rows.row_groups import ReadOptions
 from cdc_lib.errors import CdcError, ChecksumMismatch, DecodeError, UnknownEvent, UnknownSchema
-from tests.harness.binlog import FILE, Binlog, body, packed_integer, read
+from tests.harness.binlog.streams import FILE, Binlog, body, packed_integer, read
 
 ROWS = [(1, b"x"), (2, b"yy")]
 

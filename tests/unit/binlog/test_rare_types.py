@@ -14,7 +14,7 @@ from cdc_lib.binlog.types.codec import ValueFault
 from cdc_lib.binlog.types.compressed import unpacked
 from cdc_lib.binlog.types.decimal import groups
 from cdc_lib.model.schema import SourceType
-from tests.harness.cells import decode
+from tests.harness.binlog.cells import decode
 
 UNTIMED = settings(deadline=None, max_examples=80)
 """The first call compiles."""

@@ -11,7 +11,7 @@ from cdc_lib.binlog.framing.receiver import Receiver
 from cdc_lib.binlog.rows.rolled_back import RolledBackRows
 from cdc_lib.binlog.rows.row_groups import ReadOptions
 from cdc_lib.errors import DecodeError, RowsRolledBack
-from tests.harness.binlog import Binlog, read
+from tests.harness.binlog.streams import Binlog, read
 
 
 def again(binlog, **options):

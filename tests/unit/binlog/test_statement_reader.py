@@ -6,7 +6,7 @@ from cdc_lib.binlog.statement_reader import read_statements
 from cdc_lib.binlog.stream_facts import StreamFacts
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import Window
-from tests.harness.binlog import FILE, Binlog, Wire, body
+from tests.harness.binlog.streams import FILE, Binlog, Wire, body
 
 
 def statements(binlog, flavor):

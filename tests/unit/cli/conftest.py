@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
 from cdc_lib.config import load_source
+from tests.harness.lake.small_lake import SmallLake, row
+from tests.harness.processes.sqlite_connections import every_connection_closed
 from tests.harness.servers.process import free_port
-from tests.harness.small_lake import SmallLake, row
-from tests.harness.sqlite_connections import every_connection_closed
 
 PASSWORD = "hunter2"
 

@@ -12,7 +12,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, IDENTITY, START_TIME, BatchWriter, Row, at, table
+from tests.harness.lake.batches import BIGINT, IDENTITY, START_TIME, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 

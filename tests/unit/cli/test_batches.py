@@ -10,7 +10,7 @@ from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.window import Window
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, IDENTITY, BatchWriter, Row, at, table
+from tests.harness.lake.batches import BIGINT, IDENTITY, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 

@@ -19,7 +19,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.store import layout
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import IDENTITY, INT, TEXT, BatchWriter, Row, at, table
+from tests.harness.lake.batches import IDENTITY, INT, TEXT, BatchWriter, Row, at, table
 
 A = table("shop.a", {"id": INT, "v": TEXT})
 B = table("shop.b", {"id": INT})

@@ -20,8 +20,8 @@ from cdc_lib.store.after_merge import keep_after_merge
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.open import open_store
 from cdc_lib.store.verified import keep
-from tests.harness.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, at, table
-from tests.harness.small_lake import row
+from tests.harness.lake.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, at, table
+from tests.harness.lake.small_lake import row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 KEY = {"country": "de", "id": 1, "raw": b"x"}

@@ -11,8 +11,8 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.schema import SourceType
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.open import open_store
-from tests.harness.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, at, table
-from tests.harness.small_lake import row
+from tests.harness.lake.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, at, table
+from tests.harness.lake.small_lake import row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -17,8 +17,8 @@ from cdc_lib.cli.main import app
 from cdc_lib.cli.questions import data_folder
 from cdc_lib.cli.settings import DEFAULT_SOURCES, default_sources
 from cdc_lib.config import DEFAULTS_FILE, load_source
-from tests.harness.pages import ROOT
-from tests.harness.terminal import typed
+from tests.harness.docs.pages import ROOT
+from tests.harness.shop.terminal import typed
 
 COMMAND = (sys.executable, "-m", "cdc_lib.cli")
 SHOP = ("shop", "--host", "127.0.0.1", "--tables", "shop.*")

@@ -19,7 +19,7 @@ from cdc_lib.model.verify import Report, TableReport
 from cdc_lib.store.cuts import publish
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.verified import keep
-from tests.harness.batches import at
+from tests.harness.lake.batches import at
 
 AT = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 COLUMNS = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "name", StringType(), required=False))

@@ -11,7 +11,7 @@ from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.cuts import publish
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import at
+from tests.harness.lake.batches import at
 
 
 def samples(text):

@@ -14,7 +14,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.quarantine.records import FaultyTable, quarantine
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import IDENTITY, at
+from tests.harness.lake.batches import IDENTITY, at
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 FAULT = Fault(at(400), "unknown_event", "a statement changed rows", "Write binlog_format = ROW.")

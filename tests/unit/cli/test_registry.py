@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cdc_lib.cli import registry
 from cdc_lib.cli.main import app
-from tests.harness.pages import problem_of
+from tests.harness.docs.pages import problem_of
 
 HEAVY = (
     "airflow", "boto3", "botocore", "cdc_lib.config", "cdc_lib.pipeline", "numba", "numpy", "pandas", "pyarrow", "pydantic",

@@ -8,7 +8,7 @@ from cdc_lib.model.cursor import LAKE, Cursor
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import IDENTITY, at
+from tests.harness.lake.batches import IDENTITY, at
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from cdc_lib.config import load_source
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.schema_questions import ASKED_AT as AT
-from tests.harness.schema_questions import keep_question
+from tests.harness.shop.schema_questions import ASKED_AT as AT
+from tests.harness.shop.schema_questions import keep_question
 
 ORDERS = TableName("shop", "orders")
 

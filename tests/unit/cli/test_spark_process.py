@@ -11,7 +11,7 @@ from cdc_lib.cli.job import run
 from cdc_lib.config import Loaded
 from cdc_lib.errors import ConfigError, MergeConflict, MergeError, dump_error, load_error
 from spark_jobs import job
-from tests.harness.lake import lake_config
+from tests.harness.lake.running import lake_config
 
 
 def python(code):

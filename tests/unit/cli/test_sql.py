@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.harness.small_lake import row
+from tests.harness.lake.small_lake import row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 GTID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

@@ -15,7 +15,7 @@ from cdc_lib.config import (
 )
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.azure_secret import AzureSecret, azure_secret
-from tests.harness.google_account import EMAIL, account_key
+from tests.harness.store.google_account import EMAIL, account_key
 
 
 def test_no_text_of_a_log_in_shows_its_password():

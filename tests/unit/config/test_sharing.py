@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.config.sharing import shares_lake_table
-from tests.harness.lake import lake_config
+from tests.harness.lake.running import lake_config
 
 ORDERS = ("shop_1", "orders")
 

@@ -9,7 +9,7 @@ from cdc_lib.model.manifest import ABSENT, CHANGE_COLUMNS
 from cdc_lib.model.subscription import Interest
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, IDENTITY, INT, TEXT, BatchWriter, Row, at, table
+from tests.harness.lake.batches import BIGINT, IDENTITY, INT, TEXT, BatchWriter, Row, at, table
 
 OLD = table("shop.a", {"id": INT, "v": TEXT, "w": INT})
 NEW = table("shop.a", {"v": TEXT, "id": BIGINT, "x": INT})

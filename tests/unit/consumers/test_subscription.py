@@ -18,9 +18,9 @@ from cdc_lib.model.quarantine import Fault, QuarantineRecord
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.periodic import PeriodicCursorStore
-from tests.harness.batches import IDENTITY, INT, BatchWriter, Row, at, table
-from tests.harness.clocks import SetClock
-from tests.harness.races import at_once
+from tests.harness.lake.batches import IDENTITY, INT, BatchWriter, Row, at, table
+from tests.harness.processes.clocks import SetClock
+from tests.harness.processes.races import at_once
 
 A, B = table("shop.a", {"id": INT}), table("shop.b", {"id": INT})
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from cdc_lib.config import SourceConfig, load_source
 from cdc_lib.errors import ConfigError
-from tests.harness.pages import (
+from tests.harness.docs.pages import (
     ROOT,
     blocks,
     dev_problem,

@@ -7,10 +7,10 @@ from itertools import product
 import pyspark
 import pytest
 
-from tests.harness.duckdb_queries import PACKAGED
-from tests.harness.engine_tables import MODES
-from tests.harness.pages import ROOT
-from tests.harness.trino import VERSION as TRINO
+from tests.harness.docs.pages import ROOT
+from tests.harness.lake.duckdb_queries import PACKAGED
+from tests.harness.lake.engine_tables import MODES
+from tests.harness.lake.trino import VERSION as TRINO
 from tests.unit.docs.test_support_matrix import pin
 
 TEXT = (ROOT / "docs" / "guides" / "table-layout.md").read_text().partition("## Which engine reads which layout\n")[2]

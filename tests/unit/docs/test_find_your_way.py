@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from tests.harness.pages import ROOT, dev_problem, problem_of
-from tests.harness.paths import is_defined
+from tests.harness.docs.pages import ROOT, dev_problem, problem_of
+from tests.harness.docs.paths import is_defined
 
 PAGE = (ROOT / "docs" / "internals" / "find-your-way.md").read_text()
 TASKS = dict(re.findall(r"^### (.+)\n\n((?:\* .+\n)+)", PAGE.partition("## Ten tasks\n")[2], re.MULTILINE))

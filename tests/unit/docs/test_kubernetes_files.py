@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from cdc_lib.config import load_sources
-from tests.harness.pages import ROOT, usage_problem
+from tests.harness.docs.pages import ROOT, usage_problem
 
 FOLDER = ROOT / "docs" / "kubernetes"
 KUBERNETES = "1.30"

@@ -13,7 +13,7 @@ import yaml
 from cdc_lib.config import load_sources
 from cdc_lib.model.spark_master import is_in_one_process, master_problem
 from spark_jobs.job import spark_conf
-from tests.harness.pages import ROOT, usage_problem
+from tests.harness.docs.pages import ROOT, usage_problem
 from tests.unit.docs.test_kubernetes_files import (
     FOLDER,
     KUBERNETES,

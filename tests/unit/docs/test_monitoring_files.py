@@ -16,7 +16,7 @@ from cdc_lib.model.merge_plan import MergeTotals
 from cdc_lib.model.row_counts import RowCounts
 from cdc_lib.model.table_name import TableName
 from cdc_lib.status.prometheus import FAMILIES, UP, Exposition
-from tests.harness.promql import NotEvaluated, labels_of, metrics_in, selected, shown_in, unknown_in
+from tests.harness.docs.promql import NotEvaluated, labels_of, metrics_in, selected, shown_in, unknown_in
 
 DOCS = Path(__file__).parents[3] / "docs"
 ALERTS = yaml.safe_load((DOCS / "monitoring/alerts.yaml").read_text())

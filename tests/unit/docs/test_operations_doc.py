@@ -15,7 +15,7 @@ from typer.main import get_command
 from cdc_lib import errors
 from cdc_lib.cli.main import app
 from cdc_lib.config import SourceConfig
-from tests.harness.pages import models_of, named_after
+from tests.harness.docs.pages import models_of, named_after
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "operations.md").read_text()

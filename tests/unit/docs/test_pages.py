@@ -15,7 +15,7 @@ from typer.main import get_command
 from cdc_lib import errors
 from cdc_lib.cli.main import app
 from cdc_lib.config import SourceConfig
-from tests.harness.pages import ROOT, blocks, commands, imports, pages, problem_of, unknown_keys
+from tests.harness.docs.pages import ROOT, blocks, commands, imports, pages, problem_of, unknown_keys
 
 PAGES = {str(path.relative_to(ROOT)): path.read_text() for path in pages()}
 COMMANDS = sorted({(page, command) for page, text in PAGES.items() for command in commands(text)})

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.paths import FOLDERS, ROOT, is_defined, paths_in, references_in, unknown_in_code, unknown_in_page
+from tests.harness.docs.paths import (
+    FOLDERS,
+    ROOT,
+    is_defined,
+    paths_in,
+    references_in,
+    unknown_in_code,
+    unknown_in_page,
+)
 
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
 WAY = (ROOT / "docs" / "internals" / "find-your-way.md").read_text()

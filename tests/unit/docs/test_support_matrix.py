@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from spark_jobs.runtime.jars import locked_jars
-from tests.harness.features import SINCE
-from tests.harness.pages import ROOT
+from tests.harness.docs.pages import ROOT
 from tests.harness.servers.azure import PACKAGE
 from tests.harness.servers.azure import VERSION as AZURITE
+from tests.harness.servers.features import SINCE
 from tests.harness.servers.gcs import VERSION as FAKE_GCS
 from tests.harness.servers.s3 import VERSITYGW
 from tests.harness.servers.versions import DEFAULT, KNOWN, MYSQL_JARS, UnknownVersion, chosen, release

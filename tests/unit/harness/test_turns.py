@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.turns import BY_FOLDER, BY_MODULE, VARIABLE, out_of_turn, turn_of
+from tests.harness.processes.turns import BY_FOLDER, BY_MODULE, VARIABLE, out_of_turn, turn_of
 from tests.integration.spark.conftest import EACH_COMMIT, HERE, ON_BOTH_KINDS
 
 

@@ -13,7 +13,7 @@ from cdc_lib.config.work import SparkServerConfig
 from cdc_lib.errors import ConfigError, IncompatibleSchema, MergeConflict, MergeError, SparkUnavailable, dump_error
 from cdc_lib.jobs.client import SparkServer, _start_of, job_request, raise_for
 from cdc_lib.jobs.request import JobStatus, State
-from tests.harness.lake import lake_config
+from tests.harness.lake.running import lake_config
 from tests.harness.servers.process import free_port
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.jobs.secrets import secrets_to_send
-from tests.harness.lake import lake_config
+from tests.harness.lake.running import lake_config
 
 AZURE = {"url": "abfss://lake@account.dfs.core.windows.net/cdc"}
 PRINCIPAL = {"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "client", "AZURE_CLIENT_SECRET": "s"}

@@ -7,7 +7,7 @@ from cdc_lib.lake.evolution import AddColumn, WidenColumn, changes_for, holds, l
 from cdc_lib.lake.modes import mode_of
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
 from cdc_lib.model.schema import SourceType
-from tests.harness.batches import BIGINT, INT, TEXT, table
+from tests.harness.lake.batches import BIGINT, INT, TEXT, table
 
 MONEY = SourceType("decimal", precision=10, scale=2)
 

@@ -25,7 +25,7 @@ from cdc_lib.model.route import Target
 from cdc_lib.model.schema_policy import SchemaPolicy
 from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, IDENTITY, INT, START_TIME, BatchWriter, Row, at, table
+from tests.harness.lake.batches import BIGINT, IDENTITY, INT, START_TIME, BatchWriter, Row, at, table
 
 OLD = table("shop.orders", {"id": INT, "v": INT, "w": INT})
 WITHOUT = table("shop.orders", {"id": INT, "v": INT})

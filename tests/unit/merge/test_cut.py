@@ -12,8 +12,8 @@ from cdc_lib.model.merge_plan import MergePlan, MergeTotals, TableCut
 from cdc_lib.model.row_counts import NO_ROWS, RowCounts
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
-from tests.harness.batches import at
-from tests.harness.planned import SCHEMA, manifest
+from tests.harness.lake.batches import at
+from tests.harness.lake.planned import SCHEMA, manifest
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TABLE = TableName.parse(SCHEMA.name)

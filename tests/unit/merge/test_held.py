@@ -19,7 +19,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.retention.policy import needed_from
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, IDENTITY, START_TIME, BatchWriter, Row, at, table
+from tests.harness.lake.batches import BIGINT, IDENTITY, START_TIME, BatchWriter, Row, at, table
 
 BIG = table("shop.big", {"id": BIGINT})
 SMALL = table("shop.small", {"id": BIGINT})

@@ -15,7 +15,7 @@ from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.position import Point
 from cdc_lib.model.window import Window
 from cdc_lib.reselect.policy import lag_of, reads_all
-from tests.harness.batches import IDENTITY, at
+from tests.harness.lake.batches import IDENTITY, at
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -13,8 +13,8 @@ from cdc_lib.merge.load import load_batches
 from cdc_lib.merge.plan import work_on
 from cdc_lib.model.lake_table import MARKER_PROPERTY, MODE_COLUMNS, LakeTable, Marker
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, INT, BatchWriter, table
-from tests.harness.lake import lake_config
+from tests.harness.lake.batches import BIGINT, INT, BatchWriter, table
+from tests.harness.lake.running import lake_config
 
 IN_PLACE = {("mirror", "soft_delete"), ("soft_delete", "mirror")}
 

@@ -14,7 +14,7 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, IDENTITY, START_TIME, BatchWriter, Row, at, table
+from tests.harness.lake.batches import BIGINT, IDENTITY, START_TIME, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 VIEWS = table("shop.views", {"id": BIGINT}, key=())

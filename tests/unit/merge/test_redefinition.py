@@ -19,7 +19,7 @@ from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import TableReset
 from cdc_lib.model.table_name import TableName
-from tests.harness.batches import BIGINT, INT, TEXT, table
+from tests.harness.lake.batches import BIGINT, INT, TEXT, table
 
 NAME = TableName("shop", "orders")
 AT = {number: Point(1, 1, number) for number in (100, 200, 300)}

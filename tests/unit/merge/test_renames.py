@@ -15,7 +15,7 @@ from cdc_lib.model.column_rename import ColumnRename, from_json, to_json
 from cdc_lib.model.cursor import EpochChange
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker, Reselected, SnapshotMark
 from cdc_lib.model.position import Point
-from tests.harness.batches import BIGINT, IDENTITY, TEXT, at, table
+from tests.harness.lake.batches import BIGINT, IDENTITY, TEXT, at, table
 
 UUID = "00000000-0000-0000-0000-00000000000a"
 SWAP = ColumnRename("db.t", Point(1, 1, 100), (("a", "b"), ("b", "a")), f"{UUID}:7", 1000)

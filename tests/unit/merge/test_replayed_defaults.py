@@ -14,7 +14,7 @@ from cdc_lib.model.cursor import EpochChange
 from cdc_lib.model.ddl_effect import AddedDefault
 from cdc_lib.model.lake_table import Marker, PlacedDefault
 from cdc_lib.model.position import Point
-from tests.harness.batches import IDENTITY, at
+from tests.harness.lake.batches import IDENTITY, at
 
 UUID = "00000000-0000-0000-0000-00000000000a"
 RUN_AT = datetime(2026, 1, 1, tzinfo=UTC)

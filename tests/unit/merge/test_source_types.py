@@ -21,7 +21,7 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import Column, SourceType
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, BatchWriter, Row, at, table
+from tests.harness.lake.batches import BIGINT, BatchWriter, Row, at, table
 
 TEXT = SourceType("string", width=36, charset="utf8mb4", text="varchar(9)")
 LABELS = SourceType("enum", members=("a", "b"))

@@ -22,7 +22,7 @@ from cdc_lib.model.route import Target
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.merging.foreign_changes import ForeignChangeDetector
-from tests.harness.batches import BIGINT, BatchWriter, Row, table
+from tests.harness.lake.batches import BIGINT, BatchWriter, Row, table
 
 MANY = 120
 

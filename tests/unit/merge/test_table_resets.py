@@ -24,7 +24,7 @@ from cdc_lib.model.route import Target
 from cdc_lib.model.schema_policy import SchemaPolicy
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.batches import BIGINT, START_TIME, BatchWriter, Row, at, table
+from tests.harness.lake.batches import BIGINT, START_TIME, BatchWriter, Row, at, table
 
 ORDERS = table("shop.orders", {"id": BIGINT})
 VIEWS = table("shop.views", {"id": BIGINT}, key=())

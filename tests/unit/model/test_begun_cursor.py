@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from cdc_lib.model.cursor import DRAIN, Cursor, Move
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import SnapshotTask
-from tests.harness.batches import IDENTITY
+from tests.harness.lake.batches import IDENTITY
 
 NOW, BEGIN = datetime(2026, 11, 21, tzinfo=UTC), Position("binlog.000001", 4)
 BEGUN = Cursor("shop", DRAIN, 1, 1, IDENTITY, BEGIN, moves=(Move(NOW, "start", None, BEGIN),))

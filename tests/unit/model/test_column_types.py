@@ -24,7 +24,7 @@ from cdc_lib.mysql.information_schema import source_type
 from cdc_lib.snapshot.bounds import _ALLOWED as BOUNDS
 from cdc_lib.verify.canonical_text import cell_of
 from cdc_lib.verify.key_values import ARROW
-from tests.harness.type_modules import ELSEWHERE, ROOT, kinds_in, names_types, type_modules
+from tests.harness.docs.type_modules import ELSEWHERE, ROOT, kinds_in, names_types, type_modules
 
 READ = [one for one in COLUMN_TYPES if one.kind != "unsupported"]
 KINDS = set(FAMILIES) - {"unsupported"}

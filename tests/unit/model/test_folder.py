@@ -8,7 +8,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.lake.location import namespace_location, table_location
 from cdc_lib.model.folder import LONGEST_FOLDER, below, folder_of, leads_up
 from cdc_lib.model.lake_table import LakeName
-from tests.harness.locations import overlap
+from tests.harness.lake.locations import overlap
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from cdc_lib.model.pace import EVERY, Pace
-from tests.harness.pages import ROOT
+from tests.harness.docs.pages import ROOT
 
 
 def test_work_that_ends_soon_says_nothing():

@@ -7,7 +7,7 @@ import pytest
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.manifest import CHANGE_COLUMNS
 from cdc_lib.model.projection import project, whole, with_distinct_names
-from tests.harness.batches import BIGINT, table
+from tests.harness.lake.batches import BIGINT, table
 
 
 @pytest.mark.parametrize("name", [*CHANGE_COLUMNS, "_Op", "_t\u017f"])

@@ -26,7 +26,7 @@ from cdc_lib.plan.gaps import lost_chunks
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
 from cdc_lib.store import documents, layout
 from cdc_lib.store.recent_cursors import RecentCursorStore
-from tests.harness.batches import IDENTITY, at
+from tests.harness.lake.batches import IDENTITY, at
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MANY = 600

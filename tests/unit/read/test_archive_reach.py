@@ -20,7 +20,7 @@ from cdc_lib.store import documents
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows
-from tests.harness.batches import BIGINT, TEXT, BatchWriter, Row, at, table
+from tests.harness.lake.batches import BIGINT, TEXT, BatchWriter, Row, at, table
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ORDERS = table("shop.orders", {"id": BIGINT, "v": TEXT})

@@ -16,7 +16,7 @@ from cdc_lib.read.archive.reach import Part
 from cdc_lib.read.archive.segments import SegmentKeys, segments_of
 from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.keys import KeyColumns
-from tests.harness.batches import BIGINT, table
+from tests.harness.lake.batches import BIGINT, table
 
 SCHEMA = table("shop.orders", {"id": BIGINT})
 TYPES = [pa.string(), pa.int64()]

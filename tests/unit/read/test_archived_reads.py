@@ -11,9 +11,9 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import SourceType
 from cdc_lib.store.windows import stored_windows
-from tests.harness.archived_source import Source, change, shown, time, versions
-from tests.harness.batches import INT, TEXT, table
-from tests.harness.small_lake import row
+from tests.harness.lake.archived_source import Source, change, shown, time, versions
+from tests.harness.lake.batches import INT, TEXT, table
+from tests.harness.lake.small_lake import row
 
 
 @pytest.fixture

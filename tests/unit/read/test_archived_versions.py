@@ -19,9 +19,9 @@ from cdc_lib.read import Lake
 from cdc_lib.read.asynchronous import AsyncTableReader
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.windows import stored_windows
-from tests.harness.archived_source import GTIDS, KEY, PEOPLE, Source, change, shown, time, versions
-from tests.harness.batches import BIGINT, IDENTITY, START_TIME, TEXT, Row, at, table
-from tests.harness.small_lake import row
+from tests.harness.lake.archived_source import GTIDS, KEY, PEOPLE, Source, change, shown, time, versions
+from tests.harness.lake.batches import BIGINT, IDENTITY, START_TIME, TEXT, Row, at, table
+from tests.harness.lake.small_lake import row
 
 
 @pytest.fixture

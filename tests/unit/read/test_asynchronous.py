@@ -9,7 +9,7 @@ from pyiceberg.types import LongType, StringType
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.read.asynchronous import AsyncTableReader
-from tests.harness.hand_made_table import HandMadeTable
+from tests.harness.lake.hand_made_table import HandMadeTable
 
 ROWS = [{"id": n, "state": f"s{n}"} for n in range(50)]
 

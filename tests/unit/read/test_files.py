@@ -11,7 +11,7 @@ from pyiceberg.types import DateType, LongType, StringType
 
 from cdc_lib.errors import StoreError
 from cdc_lib.read.cache import Cache
-from tests.harness.hand_made_table import HandMadeTable
+from tests.harness.lake.hand_made_table import HandMadeTable
 
 
 @pytest.fixture

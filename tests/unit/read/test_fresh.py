@@ -17,9 +17,9 @@ from cdc_lib.read import Lake
 from cdc_lib.read.changes import CHANGE, net_changes
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.open import open_store
-from tests.harness.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, at, table
-from tests.harness.lake import lake_config
-from tests.harness.small_lake import SmallLake, row
+from tests.harness.lake.batches import BIGINT, IDENTITY, TEXT, BatchWriter, Row, at, table
+from tests.harness.lake.running import lake_config
+from tests.harness.lake.small_lake import SmallLake, row
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ import pytest
 from cdc_lib.config import load_source
 from cdc_lib.errors import ConfigError
 from cdc_lib.read import happybase
-from tests.harness.archived_source import Source, time, with_every_kind
-from tests.harness.small_lake import SmallLake, row
+from tests.harness.lake.archived_source import Source, time, with_every_kind
+from tests.harness.lake.small_lake import SmallLake, row
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SOURCE = """

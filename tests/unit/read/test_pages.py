@@ -26,7 +26,7 @@ from cdc_lib.errors import StoreError
 from cdc_lib.read.cache import Cache, RecentlyUsed
 from cdc_lib.read.pages.few import MOST_KEPT
 from cdc_lib.read.pages.index import read_index
-from tests.harness.hand_made_table import HandMadeTable
+from tests.harness.lake.hand_made_table import HandMadeTable
 
 COLUMNS = {
     "id": LongType(),

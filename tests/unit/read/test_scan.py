@@ -7,7 +7,7 @@ import pytest
 from pyiceberg.types import IntegerType, LongType
 
 from cdc_lib.errors import StoreError
-from tests.harness.hand_made_table import HandMadeTable
+from tests.harness.lake.hand_made_table import HandMadeTable
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pyiceberg.types import IntegerType, LongType, StringType
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.read.where import scan_where
-from tests.harness.hand_made_table import HandMadeTable
+from tests.harness.lake.hand_made_table import HandMadeTable
 
 ROWS = [{"id": n, "Total": n * 10 if n % 5 else None, "state": "odd" if n % 2 else "even"} for n in range(100)]
 

@@ -6,7 +6,7 @@ import pytest
 
 from cdc_lib.model.schema import SourceType, TableSchema
 from cdc_lib.reselect.rows import is_compatible
-from tests.harness.batches import INT, TEXT, table
+from tests.harness.lake.batches import INT, TEXT, table
 
 TYPES = {"int": INT, "string": TEXT, "double": SourceType("double")}
 KNOWN = ("id int", "v string", "w int")

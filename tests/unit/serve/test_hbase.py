@@ -14,11 +14,11 @@ from cdc_lib.config import load_source
 from cdc_lib.serve.app import make_app
 from cdc_lib.serve.catalog import CutCatalog
 from cdc_lib.store.objects.open import open_store
-from tests.harness.archived_source import Source, time, with_every_kind
-from tests.harness.batches import START_TIME
-from tests.harness.pages import ROOT
-from tests.harness.rest_catalog import serving
-from tests.harness.small_lake import SmallLake, row
+from tests.harness.docs.pages import ROOT
+from tests.harness.lake.archived_source import Source, time, with_every_kind
+from tests.harness.lake.batches import START_TIME
+from tests.harness.lake.small_lake import SmallLake, row
+from tests.harness.store.rest_catalog import serving
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SOURCE = """

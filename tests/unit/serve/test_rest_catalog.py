@@ -13,10 +13,10 @@ from cdc_lib.config import load_source
 from cdc_lib.serve.app import make_app
 from cdc_lib.serve.catalog import CutCatalog, storage_settings
 from cdc_lib.store.objects.open import open_store
-from tests.harness.lake import lake_config
-from tests.harness.rest_catalog import serving
+from tests.harness.lake.running import lake_config
+from tests.harness.lake.small_lake import SmallLake, row
 from tests.harness.servers.process import free_port
-from tests.harness.small_lake import SmallLake, row
+from tests.harness.store.rest_catalog import serving
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 GTID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

@@ -9,7 +9,7 @@ import pytest
 
 from cdc_lib.model.schema import SourceType
 from cdc_lib.snapshot.by_key import converts_exactly, select_by_keys
-from tests.harness.batches import BIGINT, TEXT, table
+from tests.harness.lake.batches import BIGINT, TEXT, table
 
 
 def where(schema, keys, **settings):

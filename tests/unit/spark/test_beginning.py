@@ -9,7 +9,7 @@ from cdc_lib.lake.evolution import lake_columns
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
 from cdc_lib.model.layout import Layout
 from spark_jobs.iceberg.beginning import begun_again
-from tests.harness.batches import BIGINT, INT, TEXT, table
+from tests.harness.lake.batches import BIGINT, INT, TEXT, table
 
 BEFORE = table("shop.t", {"id": BIGINT, "c": INT})
 STATE = LakeTable(lake_columns(BEFORE), ("id",), "mirror", Marker(), 7, 3, layout=Layout(format_version=3))

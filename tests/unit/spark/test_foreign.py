@@ -14,7 +14,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.merging.faulty_tables import FaultyTables
-from tests.harness.lake import lake_config
+from tests.harness.lake.running import lake_config
 
 ERROR = ForeignChange("the lake table lake.shop.a was rolled back", hint="cdc snapshot shop shop.a")
 TABLES = (TableName("shop", "a"), TableName("shop", "b"))

@@ -6,7 +6,7 @@ import pytest
 
 from spark_jobs.probing.faults import CAUSES, fault
 from spark_jobs.probing.limits import CATALOG, START, hurried
-from tests.harness.lake import lake_config
+from tests.harness.lake.running import lake_config
 
 LOST = (
     "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent failure: "

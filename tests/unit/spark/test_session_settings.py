@@ -18,9 +18,9 @@ from spark_jobs.runtime.session import (
     hidden_from_java,
     spark_settings,
 )
-from tests.harness.google_account import EMAIL, account_key, private_key
-from tests.harness.lake import lake_config
+from tests.harness.lake.running import lake_config
 from tests.harness.servers.certificate import write_certificate
+from tests.harness.store.google_account import EMAIL, account_key, private_key
 
 S3 = {
     "url": "s3://bucket/cdc",

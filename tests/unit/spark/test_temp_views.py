@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spark_jobs.iceberg.temp_views import view_of
-from tests.harness.races import in_processes
+from tests.harness.processes.races import in_processes
 
 
 def named(_: int) -> Any:

@@ -12,7 +12,7 @@ from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.observation import ServerObservation
 from cdc_lib.model.position import Position
 from cdc_lib.status.backlog import backlog_of
-from tests.harness.batches import IDENTITY
+from tests.harness.lake.batches import IDENTITY
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 SEEN = ServerObservation(

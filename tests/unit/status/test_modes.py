@@ -7,8 +7,8 @@ import pytest
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.status.mode_findings import mode_findings
-from tests.harness.batches import BIGINT, START_TIME, at, table
-from tests.harness.lake import lake_config
+from tests.harness.lake.batches import BIGINT, START_TIME, at, table
+from tests.harness.lake.running import lake_config
 
 TABLES = [("shop", "orders"), ("shop", "views")]
 

@@ -16,8 +16,8 @@ from cdc_lib.status.table_rows import table_rows
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.schema_answers import keep_answer
-from tests.harness.page_source import PageSource
-from tests.harness.schema_questions import ASKED_AT
+from tests.harness.airflow.page_source import PageSource
+from tests.harness.shop.schema_questions import ASKED_AT
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ORDERS, ITEMS = (TableName("shop", name) for name in ("orders", "items"))

@@ -27,7 +27,7 @@ from cdc_lib.store.announced_days import announced_days, note_announced, note_an
 from cdc_lib.store.complete import note_complete
 from cdc_lib.store.cuts import publish
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.memory_cursors import MemoryCursorStore
+from tests.harness.store.memory_cursors import MemoryCursorStore
 
 FILE = """
 server: {host: db.example, user: cdc, password_env: P}

@@ -22,8 +22,8 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cuts
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows, windows_after
-from tests.harness.batches import at
-from tests.harness.page_source import PageSource
+from tests.harness.airflow.page_source import PageSource
+from tests.harness.lake.batches import at
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ORDERS, ITEMS, CARTS = (TableName("shop", name) for name in ("orders", "items", "carts"))

@@ -10,7 +10,7 @@ import pytest
 
 from cdc_lib.errors import ConfigError, StoreError, StoreUnavailable
 from cdc_lib.store.objects.local import LocalStore
-from tests.harness.races import at_once
+from tests.harness.processes.races import at_once
 
 
 @pytest.fixture

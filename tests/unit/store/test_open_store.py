@@ -14,7 +14,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.objects.open import open_at, open_store
 from cdc_lib.store.objects.s3 import S3Store
-from tests.harness.google_account import account_key
+from tests.harness.store.google_account import account_key
 
 AZURE = "abfss://lake@lake.dfs.core.windows.net/cdc"
 

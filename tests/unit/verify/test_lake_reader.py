@@ -21,7 +21,7 @@ from cdc_lib.verify.comparability import subject_of
 from cdc_lib.verify.lake import states_of
 from cdc_lib.verify.lake_reader import LakeReader
 from cdc_lib.verify.lake_tables import LakeTables
-from tests.harness.small_lake import SmallLake, row
+from tests.harness.lake.small_lake import SmallLake, row
 
 TEXT = SourceType("string", width=40, charset="utf8mb4")
 COLUMNS = (
