@@ -163,9 +163,8 @@ def _created(entity: Entity, read: WordReader, statement: Statement, before: Bef
     inside = WordReader(read.inner()) if read.key() == "(" and read.key(1) == "LIKE" else read
     if inside.accept("LIKE"):
         return _named(_known(inside.table(statement.database), before), entity)
-    seen = (
-        statement.database_charset if entity[0] == statement.database else ""
-    )  # a session may set another one, without effect
+    # A session may set another one, without effect.
+    seen = statement.database_charset if entity[0] == statement.database else ""
     return created(*entity, read, _default(entity[0], before) or seen, rules)
 
 

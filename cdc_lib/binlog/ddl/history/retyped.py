@@ -175,9 +175,8 @@ def shows_others(old: SourceType, new: SourceType, *, as_text: bool = False) -> 
         new: the type, as :func:`undecided` gives it.
         as_text: whether the lake keeps dates as text; the former type may say so too.
     """
-    if (
-        new.precision
-    ):  # FLOAT(M,D) and DOUBLE(M,D): values are rounded if the statement copies the table, which it does not say
+    # FLOAT(M,D) and DOUBLE(M,D): values are rounded if the statement copies the table, which it does not say.
+    if new.precision:
         return True
     if new.kind != old.kind:
         return (old.kind, new.kind) not in _ALIKE

@@ -88,9 +88,8 @@ class WindowHistory:
         self._tables: dict[str, list[Entity]] = {}  # of a database, those that a statement names
         self._states: dict[Entity, list[tuple[Position, State]]] = {}
         self._done: dict[Entity, int] = {}
-        self._refused: set[tuple[Entity, Position]] = (
-            set()
-        )  # definitions of databases that the server does not have any more
+        # Definitions of databases that the server does not have any more.
+        self._refused: set[tuple[Entity, Position]] = set()
 
     def took(self, position: Position, statement: Statement) -> None:
         """Take a statement that defines something; its event starts at the position."""
