@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,8 @@ from spark_jobs.iceberg.row_files import DeletesOf, RowFiles
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.iceberg.truncated import prunes
 from spark_jobs.runtime.parallelism import in_threads
+
+T = TypeVar("T")
 
 PARTS_AT_ONCE = 2
 """Parts of a table that are applied at the same time: each takes memory."""
@@ -167,10 +169,10 @@ class ArrowRows:
         last = last_changes(changes, key, begins=False)
         keys = self._keys(last)
         asked = KeysOfChanges.of(self.key, keys, changes, order_of(last) if guard else None)
-        touched = list[DeletesOf]()
+        touched: Sequence[DeletesOf] = ()
         if last.num_rows:
             files = [*self.files.planned(self._bounds(keys))]
-            removed = self._delete(files, asked, rules, touched)
+            touched, removed = self._deletes(files, asked, rules)
             of_keys = sum(len(one.positions) for one in touched)
             # How many rows had to be found is certain if they are those of all keys, or of all that were not inserted.
             inserts = pc.sum(pc.equal(last.column(OP), INSERT)).as_py() or 0
@@ -189,23 +191,36 @@ class ArrowRows:
         left = ~asked.outdated if keeps_deleted else ~asked.outdated & pc.not_equal(last.column(OP), DELETE).to_numpy()
         return _PartResult(last.num_rows, rows.filter(pa.array(left)), touched)
 
-    def _delete(
-        self, files: Sequence[OldFile], asked: KeysOfChanges, rules: Sequence[Superseded], touched: list[DeletesOf]
-    ) -> int:
-        """Find the rows of the keys, and which of them are not newer than their changes; returns how many of these a rule removes."""
-        removed = 0
-        for file in files:
+    def _of_files(self, files: Sequence[OldFile], find: Callable[[OldFile], T | None]) -> list[T]:
+        """Return what is found in files, in any order."""
+        found: list[T] = []
+
+        def look(file: OldFile) -> None:
+            if (result := find(file)) is not None:
+                found.append(result)
+
+        in_threads(self.session, look, files, self.files.storage.at_once(file.location for file in files))
+        return found
+
+    def _deletes(
+        self, files: Sequence[OldFile], asked: KeysOfChanges, rules: Sequence[Superseded]
+    ) -> tuple[list[DeletesOf], int]:
+        """Find the rows of the keys, and which of them are not newer than their changes; also returns how many of these a rule removes."""
+
+        def find(file: OldFile) -> tuple[DeletesOf, int] | None:
             with self.files.stream(file) as stream:
                 positions, numbers = asked.positions(stream)
                 if not len(positions):
-                    continue
+                    return None
                 stored, own, shared = self.files.stored(file, stream)
                 positions = asked.replaced(stored, positions, numbers)
-                if rules and self.lake.mode == "mirror":
-                    removed += len(stored.removed(positions, rules, "mirror")[0])
+                counts = bool(rules) and self.lake.mode == "mirror"
+                removed = len(stored.removed(positions, rules, "mirror")[0]) if counts else 0
             # A rule may remove a row that is newer than its change.
-            touched.append(DeletesOf(file, own, shared, positions, positions))
-        return removed
+            return DeletesOf(file, own, shared, positions, positions), removed
+
+        found = self._of_files(files, find)
+        return [of_file for of_file, _ in found], sum(removed for _, removed in found)
 
     def _spliced(
         self, changes: pa.Table, rules: Sequence[Superseded], unfinished: Sequence[int], *, guard: bool
@@ -243,24 +258,28 @@ class ArrowRows:
             ends: whether rules end versions of other keys, so that all of these keys have to be found.
         """
         asked = AskedKeys([one.combine_chunks() for one in keys.columns])
-        found, versions = list[DeletesOf](), [pa.schema(self.files.fields).empty_table()]
         condition = self._bounds(keys)
         if first.at is not None and not guard and not ends:
             since = self.files.expression("greaterThanOrEqual", VALID_TO, first.at.isoformat())
             usable = self.files.expression("or", self.files.expression("equal", IS_CURRENT, True), since)
             condition = self.files.expression("and", condition, usable)
-        for file in self.files.planned(condition):
+
+        def find(file: OldFile) -> tuple[DeletesOf, pa.Table] | None:
             with self.files.stream(file) as stream:
                 of_keys, _ = positions_of(stream, self.key, asked)
                 if not len(of_keys):
-                    continue
+                    return None
                 stored, own, shared = self.files.stored(file, stream)
                 live = np.setdiff1d(of_keys, stored.dead, assume_unique=True)
                 rows = stored.at(live)
             touched = first.may_touch(rows, guard=guard)
-            versions.append(rows.filter(pa.array(touched)))
-            found.append(DeletesOf(file, own, shared, of_keys, live[touched]))
-        return found, pa.concat_tables(versions)
+            return DeletesOf(file, own, shared, of_keys, live[touched]), rows.filter(pa.array(touched))
+
+        found = self._of_files([*self.files.planned(condition)], find)
+        versions = (rows for _, rows in found)
+        return [of_file for of_file, _ in found], pa.concat_tables(
+            [pa.schema(self.files.fields).empty_table(), *versions]
+        )
 
     def _apply_rules(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from spark_jobs.runtime.java_classes import JavaClasses
 
 _LOCAL = "file:"
 """Files of this machine are read without Java: bytes of Java's streams are copied three times."""
+
+_AT_ONCE = 8
+"""Files of other machines that are read at the same time: most of their time goes into waiting."""
 
 _LARGE = 256 << 10
 """Least bytes that Java and this process exchange in a temporary file: py4j sends bytes as text."""
@@ -133,6 +137,10 @@ class FileStorage:
         if size <= _SMALL_FILE:
             return pa.BufferReader(self.read_range(location, 0, size))
         return pa.PythonFile(InputStream(self.io.newInputFile(location, size), size, self.classes), "r")
+
+    def at_once(self, locations: Iterable[str]) -> int:
+        """Return how many files are best read at the same time."""
+        return 1 if all(location.startswith(_LOCAL) for location in locations) else _AT_ONCE
 
     def read_range(self, location: str, offset: int, size: int) -> bytes:
         """Return a part of a file.

@@ -48,13 +48,14 @@ def tables_at_once(merge: MergeConfig, cores: int) -> int:
 
 
 def in_threads(session: SparkSession, work: Callable[[T], None], items: Sequence[T], at_once: int) -> None:
-    """Do work for each item, for some at the same time; a single one needs no thread.
+    """Do work for each item, for some at the same time; a single one, or one at a time, needs no thread.
 
     Raises:
         Exception: the first one of the work; what has not begun is left out.
     """
-    if len(items) == 1:
-        work(items[0])
+    if len(items) <= 1 or at_once == 1:
+        for item in items:
+            work(item)
         return
     with ThreadPoolExecutor(at_once, initializer=activate, initargs=(session,)) as threads:
         running = [threads.submit(work, item) for item in items]
