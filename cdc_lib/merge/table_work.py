@@ -45,7 +45,7 @@ WithDrop = Callable[[TableName, Marker], Marker]
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class TableBeginning:
     """How a lake table begins again.
 
     Args:
@@ -193,7 +193,7 @@ class TableDecisions:
         configured = with_merged_before(sources.config, lake, state).mode
         return misfit(sources.schemas(routed, sources.of(routed.table), state), configured, state) is not None
 
-    def beginning(self, lake: LakeMerge, state: LakeTable | None, why: IncompatibleSchema | None) -> Beginning:
+    def beginning(self, lake: LakeMerge, state: LakeTable | None, why: IncompatibleSchema | None) -> TableBeginning:
         """Return how a lake table begins again with the definition of its rows, if no older row counts.
 
         Args:
@@ -228,7 +228,7 @@ class TableDecisions:
         if not begins:  # its former rows are still there: the statements remove them
             work = replace(work, resets=whole.resets)
         part = self._remembering(Contribution(routed, work, schemas, sources.renames(table, state)))
-        return Beginning(part, schemas[0] if begins else None, configured)
+        return TableBeginning(part, schemas[0] if begins else None, configured)
 
     def _remembering(self, part: Contribution) -> Contribution:
         """Return the part of a table that begins with it; its marker remembers the source's columns where a behaviour needs them."""

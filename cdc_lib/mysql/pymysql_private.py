@@ -40,6 +40,17 @@ def send_command(connection: Connection[Any], command: int, argument: str | byte
     private._execute_command(command, argument)  # noqa: SLF001 - no public way
 
 
+def read_packet(connection: Connection[Any]) -> MysqlPacket:
+    """Return the next packet of a response (``_read_packet``).
+
+    Raises:
+        pymysql.MySQLError: it is an error of the server, or the connection broke.
+    """
+    private: Any = connection
+    packet: MysqlPacket = private._read_packet()  # noqa: SLF001 - no public way
+    return packet
+
+
 def receive_into(connection: Connection[Any], view: memoryview) -> int:
     """Receive at least one byte through the driver's buffer and return how many; 0 at the end (``_rfile``).
 

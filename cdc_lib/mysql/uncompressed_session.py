@@ -13,6 +13,8 @@ from typing import Any
 from pymysql.protocol import MysqlPacket
 from zstandard import ZstdDecompressor, ZstdError
 
+from cdc_lib.mysql.pymysql_private import read_packet
+
 FAILURES = (ZstdError, zlib.error)
 """What damaged bytes raise, beside what mysql-replication raises for them."""
 
@@ -45,7 +47,7 @@ class UncompressedSession:
     def _read_packet(self) -> Any:
         """Return the next packet; the reader asks for no other than those of a dump in this way."""
         if (inner := next(self._inner, None)) is None:
-            packet: Any = self._session._read_packet()  # noqa: SLF001 - as mysql-replication does
+            packet: Any = read_packet(self._session)
             data = packet.get_all_data()
             if data[:1] != b"\0" or len(data) <= _HEADER:
                 return packet
