@@ -25,6 +25,12 @@ ConsumerName = Annotated[
 ]
 """The second argument of the commands about cursors."""
 
+ComparedTables = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TABLE]...", help="Patterns of database.table. Default: verify.tables."),
+]
+"""The second argument of the commands that compare tables."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 """The option of commands that programs read."""
 

@@ -19,7 +19,6 @@ from cdc_lib.apply.deletion_vector import parse_vector, puffin_of
 from cdc_lib.apply.key_rows import Rows
 from spark_jobs.iceberg.file_streams import FileStorage, parquet_metrics
 from spark_jobs.iceberg.row_delta import WHOLE, Key, Replacement, each
-from spark_jobs.runtime.java_classes import JavaClasses
 
 VECTORS = 3
 """The format version since which rows are deleted by vectors."""
@@ -65,14 +64,12 @@ class DeletedRows:
     Args:
         table: Iceberg's Java object.
         storage: where its files are.
-        classes: cache of Iceberg's classes.
         format_version: of the table.
         codec: compression of files of positions.
     """
 
     table: Any
     storage: FileStorage
-    classes: JavaClasses
     format_version: int
     codec: str
 
@@ -146,19 +143,19 @@ class DeletedRows:
         place = (spec, file.java.partition(), name) if spec.isPartitioned() else (name,)
         location = str(self.table.locationProvider().newDataLocation(*place))
         self.storage.write(location, data.getvalue())
-        config = self.classes.static("org.apache.iceberg.MetricsConfig", "forPositionDelete")()
-        metrics = parquet_metrics(data.getvalue(), config, self.classes)
-        ids = self.classes.named("java.util.HashSet")()
+        config = self.storage.classes.static("org.apache.iceberg.MetricsConfig", "forPositionDelete")()
+        metrics = parquet_metrics(data.getvalue(), config, self.storage.classes)
+        ids = self.storage.classes.named("java.util.HashSet")()
         for field in _POSITIONS:
             ids.add(int(field.metadata[FIELD_ID]))
         # As Iceberg's own writer: of its columns only the bounds.
-        metrics = self.classes.static("org.apache.iceberg.MetricsUtil", "copyWithoutFieldCounts")(metrics, ids)
+        metrics = self.storage.classes.static("org.apache.iceberg.MetricsUtil", "copyWithoutFieldCounts")(metrics, ids)
         builder = self._builder(file, location, data.tell(), "parquet").withMetrics(metrics)
         done.deletes[location, WHOLE] = builder.build()
 
     def _builder(self, file: OldFile, location: str, size: int, form: str) -> Any:
         spec = self.table.specs().get(file.java.specId())
-        builder = self.classes.static("org.apache.iceberg.FileMetadata", "deleteFileBuilder")(spec)
+        builder = self.storage.classes.static("org.apache.iceberg.FileMetadata", "deleteFileBuilder")(spec)
         builder = builder.ofPositionDeletes().withFormat(form).withPath(location).withFileSizeInBytes(size)
         builder = builder.withReferencedDataFile(file.location)
         return builder.withPartition(file.java.partition()) if spec.isPartitioned() else builder

@@ -25,7 +25,7 @@ from spark_jobs.iceberg.deleted_rows import DeletedRows, OldFile, new_name
 from spark_jobs.iceberg.file_streams import FileStorage, parquet_metrics
 from spark_jobs.iceberg.row_delta import WHOLE, Replacement, each, has_few_manifests, in_this_thread
 from spark_jobs.iceberg.table_metadata import TableMetadata
-from spark_jobs.runtime.java_classes import JavaClasses, java_classes
+from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.parallelism import is_local
 
 MOST_RECORDS, MOST_RECORDS_HERE = 5_000_000, 20_000_000
@@ -76,7 +76,6 @@ class RowFiles:
         properties: of the table, as this session overrides them.
         lake: the table as this project knows it.
         fields: of the table.
-        classes: cache of Iceberg's classes.
         most_records: rows that are read.
         deleted: of the table.
     """
@@ -87,7 +86,6 @@ class RowFiles:
     properties: Mapping[str, str]
     lake: LakeTable
     fields: tuple[pa.Field, ...]
-    classes: JavaClasses
     most_records: int
     deleted: DeletedRows
 
@@ -105,10 +103,9 @@ class RowFiles:
         properties = {**properties, **{one: text for one, text in overrides.items() if text is not None}}
         version, codec = int(plain["format-version"]), codec_of(properties)
         most = MOST_RECORDS_HERE if is_local(session) else MOST_RECORDS
-        fields, classes = lake_fields(metadata.schema["fields"]), java_classes(session)
-        storage = FileStorage(table.io(), classes)
-        deleted = DeletedRows(table, storage, classes, version, codec)
-        return cls(table, storage, metadata, properties, lake, fields, classes, most, deleted)
+        fields, storage = lake_fields(metadata.schema["fields"]), FileStorage(table.io(), java_classes(session))
+        deleted = DeletedRows(table, storage, version, codec)
+        return cls(table, storage, metadata, properties, lake, fields, most, deleted)
 
     def planned(self, condition: Any) -> Iterator[OldFile]:
         """Yield the files of the table's snapshot that may have rows of a condition, which is Iceberg's Java object.
@@ -120,7 +117,7 @@ class RowFiles:
             return
         scan, records = self.table.newScan().useSnapshot(self.metadata.current.id), 0
         if has_few_manifests(self.metadata.current.summary):
-            scan = scan.planWith(in_this_thread(self.classes))
+            scan = scan.planWith(in_this_thread(self.storage.classes))
         files = scan.filter(condition).planFiles()
         try:
             for task in each(files):
@@ -134,7 +131,7 @@ class RowFiles:
 
     def expression(self, name: str, *parts: Any) -> Any:
         """Return one of Iceberg's expressions, by the name of the method that makes it."""
-        return self.classes.static("org.apache.iceberg.expressions.Expressions", name)(*parts)
+        return self.storage.classes.static("org.apache.iceberg.expressions.Expressions", name)(*parts)
 
     @contextmanager
     def stream(self, file: OldFile) -> Iterator[pa.NativeFile]:
@@ -222,15 +219,15 @@ class RowFiles:
             self.properties,
         )
         spec, name = self.table.spec(), new_name(".parquet")
-        parse = self.classes.static("org.apache.iceberg.SingleValueParser", "fromJson")
+        parse = self.storage.classes.static("org.apache.iceberg.SingleValueParser", "fromJson")
         values = parse(spec.partitionType(), partition) if partition else None
         place = (name,) if values is None else (spec, values, name)
         location = str(self.table.locationProvider().newDataLocation(*place))
         written = data.getvalue()
         self.storage.write(location, written)
-        config = self.classes.static("org.apache.iceberg.MetricsConfig", "forTable")(self.table)
-        metrics = parquet_metrics(written, config, self.classes)
-        builder = self.classes.static("org.apache.iceberg.DataFiles", "builder")(spec)
+        config = self.storage.classes.static("org.apache.iceberg.MetricsConfig", "forTable")(self.table)
+        metrics = parquet_metrics(written, config, self.storage.classes)
+        builder = self.storage.classes.static("org.apache.iceberg.DataFiles", "builder")(spec)
         builder = builder.withPath(location).withFormat("parquet").withFileSizeInBytes(len(written))
         builder = builder.withMetrics(metrics).withSortOrder(self.table.sortOrder())
         builder = builder if values is None else builder.withPartition(values)

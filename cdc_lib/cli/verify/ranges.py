@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from cdc_lib.cli import job
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find
+from cdc_lib.cli.context import AsJson, ComparedTables, SourceName, config_of, find
 from cdc_lib.cli.output import plain, print_json, say
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.verify.coverage.start import compare_due_ranges, said
@@ -16,10 +14,7 @@ from cdc_lib.verify.coverage.start import compare_due_ranges, said
 def ranges(
     context: typer.Context,
     source: SourceName,
-    tables: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[TABLE]...", help="Patterns of database.table. Default: verify.tables."),
-    ] = None,
+    tables: ComparedTables = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare the key ranges that are due by verify.cover_every; exits with 1 when rows are wrong.

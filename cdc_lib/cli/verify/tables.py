@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cdc_lib.cli.context import AsJson, SourceName, find
+from cdc_lib.cli.context import AsJson, ComparedTables, SourceName, find
 from cdc_lib.cli.output import print_json, say, table
 from cdc_lib.cli.verify.whole_tables import compared
 from cdc_lib.model.verify import FIGURES, Report, RowDifference, TableReport
@@ -22,10 +22,7 @@ _SHOWN = 20
 def verify(
     context: typer.Context,
     source: SourceName,
-    tables: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[TABLE]...", help="Patterns of database.table. Default: verify.tables."),
-    ] = None,
+    tables: ComparedTables = None,
     as_json: AsJson = False,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one HTML page.")

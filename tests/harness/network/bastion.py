@@ -1,4 +1,4 @@
-"""An SSH server in a process of its own, as a bastion stands before a private network.
+"""An SSH server in a process of its own, as a bastion is before a private network.
 
 It is asyncssh's server, or OpenSSH's where that is installed. asyncssh's knows names of the private network that nothing else resolves.
 

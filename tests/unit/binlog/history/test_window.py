@@ -42,11 +42,11 @@ class Known:
     def reread(self, entity, lost):
         if not entity[1]:
             self.databases.append(entity[0])
-            raise UnknownSchema("gone")
+            raise UnknownSchema("dropped")
         self.asked.append(lost)
         assert entity == ("db", "t")
         if self.server is None:
-            raise UnknownSchema("gone")
+            raise UnknownSchema("dropped")
         return self.server
 
     def took(self, offset, text):
