@@ -13,6 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from cdc_lib.apply.table_part import wrong_rows
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.evolution import identifier_fields, lake_columns
 from cdc_lib.lake.modes import mode_of
@@ -23,7 +24,7 @@ from cdc_lib.model.pace import counted
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
-from spark_jobs.iceberg.branches import Branch, refuse_moved, wrong_rows
+from spark_jobs.iceberg.branches import Branch, refuse_moved
 from spark_jobs.iceberg.ddl import defining_properties, partitions_of
 from spark_jobs.iceberg.loading import identity_of, metadata_of, texts
 from spark_jobs.iceberg.row_delta import SAME_ROWS, each, rows_of

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
+from cdc_lib.apply.table_part import wrong_rows
 from cdc_lib.errors import MergeConflict, MergeError
 from spark_jobs.iceberg.row_delta import SAME_ROWS, Net, Replacement, Rows, remove_files, rows_of
 from spark_jobs.runtime.java_classes import JavaClasses
@@ -353,13 +354,3 @@ def expire(change: Any, table: Any, snapshots: Collection[int], *, files: bool =
     for snapshot in snapshots:
         expiry = expiry.expireSnapshotId(snapshot)
     expiry.commit()
-
-
-def wrong_rows(table: str, what: str) -> MergeError:
-    """Return the error of a table whose number of rows is not the one that the merge computed."""
-    return MergeError(
-        f"the number of rows of the lake table does not add up: {what}",
-        hint=f"Nothing was published. Look for wrong rows: cdc verify {{source}} {table}. "
-        f"Take a new snapshot: cdc snapshot {{source}} {table}",
-        table=table,
-    )

@@ -8,58 +8,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_lib.apply.data_files import FIELD_ID
 from cdc_lib.apply.decide import NeedsSpark
-from cdc_lib.apply.deletion_vector import parse_vector, puffin_of
+from cdc_lib.apply.deletion_vector import puffin_of
 from cdc_lib.apply.key_rows import Rows
+from cdc_lib.apply.new_files import NewFile
+from cdc_lib.apply.stored_files import POSITIONS, WHOLE, StoredDelete, StoredFile
 from spark_jobs.iceberg.file_streams import FileStorage, parquet_metrics
-from spark_jobs.iceberg.row_delta import WHOLE, Key, Replacement, each
+from spark_jobs.iceberg.row_delta import Key, Replacement, each
 
 VECTORS = 3
 """The format version since which rows are deleted by vectors."""
 
-_PATH, _POSITION = "file_path", "pos"
-_POSITIONS = pa.schema(
-    [
-        pa.field(_PATH, pa.string(), nullable=False, metadata={FIELD_ID: b"2147483546"}),
-        pa.field(_POSITION, pa.int64(), nullable=False, metadata={FIELD_ID: b"2147483545"}),
-    ]
-)
-"""Of a file of positions, by Iceberg's specification."""
-
-
-@dataclass(frozen=True, slots=True)
-class _DeleteFile:
-    """What deletes rows of a data file.
-
-    Args:
-        java: Iceberg's Java object.
-        key: of it.
-        is_own: whether it deletes rows of this data file alone.
-    """
-
-    java: Any
-    key: Key
-    is_own: bool
-
 
 @dataclass(frozen=True, slots=True)
 class OldFile:
-    """A data file of a table, Iceberg's Java object of it, and what deletes rows of it."""
+    """A data file of a table, and Iceberg's Java objects of it and of what deletes rows of it."""
 
+    stored: StoredFile
     java: Any
-    location: str
-    deletes: tuple[_DeleteFile, ...]
+    deletes: tuple[Any, ...]
+
+    @property
+    def own_deletes(self) -> dict[Key, Any]:
+        """What deletes rows of this data file alone."""
+        both = zip(self.stored.deletes, self.deletes, strict=True)
+        return {(delete.location, delete.offset): java for delete, java in both if delete.is_own}
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedRows:
-    """Reads and writes which rows of a table are deleted.
+    """Writes which rows of a table are deleted.
 
     Args:
         table: Iceberg's Java object.
@@ -80,37 +62,22 @@ class DeletedRows:
             NeedsSpark: its rows are deleted in another way than this table's merges do it.
         """
         java = task.file()
-        location = str(java.location())
-        deletes = tuple(self._of(one, location) for one in each(task.deletes()))
+        location, removers = str(java.location()), tuple(each(task.deletes()))
+        deletes = tuple(self._of(one, location) for one in removers)
         if self.format_version >= VECTORS and (len(deletes) > 1 or not all(one.is_own for one in deletes)):
             raise NeedsSpark("rows of the table are deleted in another way than by deletion vectors")
-        return OldFile(java, location, deletes)
+        stored = StoredFile(location, int(java.fileSizeInBytes()), int(java.recordCount()), deletes)
+        return OldFile(stored, java, removers)
 
-    def _of(self, java: Any, location: str) -> _DeleteFile:
+    def _of(self, java: Any, location: str) -> StoredDelete:
         form, is_vector = str(java.format()), self.format_version >= VECTORS
         if str(java.content()) != "POSITION_DELETES" or form != ("PUFFIN" if is_vector else "PARQUET"):
             raise NeedsSpark("rows of the table are deleted in another way than by its format version")
-        offset = int(java.contentOffset()) if is_vector else WHOLE
-        return _DeleteFile(java, (str(java.location()), offset), str(java.referencedDataFile()) == location)
-
-    def read(self, file: OldFile) -> tuple[Rows, Rows]:
-        """Return the positions of a file's deleted rows, ascending: those that the file's own deletes have, and those of shared ones."""
-        read = self._vector if self.format_version >= VECTORS else self._positions
-        found: dict[bool, list[Rows]] = {True: [np.zeros(0, np.int64)], False: [np.zeros(0, np.int64)]}
-        for one in file.deletes:
-            found[one.is_own].append(read(one, file))
-        return np.unique(np.concatenate(found[True])), np.unique(np.concatenate(found[False]))
-
-    def _vector(self, delete: _DeleteFile, _: OldFile) -> Rows:
-        (location, offset), size = delete.key, int(delete.java.contentSizeInBytes())
-        blob = self.storage.read_range(location, offset, size)
-        return parse_vector(blob, int(delete.java.recordCount())).numbers()
-
-    def _positions(self, delete: _DeleteFile, file: OldFile) -> Rows:
-        with self.storage.opened(delete.key[0], int(delete.java.fileSizeInBytes())) as stream:
-            rows = pq.read_table(stream, columns=[_PATH, _POSITION], use_threads=False)
-        positions: Rows = rows.filter(pc.equal(rows.column(_PATH), file.location)).column(_POSITION).to_numpy()
-        return positions
+        offset, size = WHOLE, int(java.fileSizeInBytes())
+        if is_vector:
+            offset, size = int(java.contentOffset()), int(java.contentSizeInBytes())
+        is_own = str(java.referencedDataFile()) == location
+        return StoredDelete(str(java.location()), offset, size, int(java.recordCount()), is_own)
 
     def write(self, rows: Sequence[tuple[OldFile, Rows]], done: Replacement) -> None:
         """Mark rows as deleted, also those that the files' own deletes have, which the new ones replace.
@@ -126,27 +93,27 @@ class DeletedRows:
             self._write_vectors(rows, done)
 
     def _write_vectors(self, rows: Sequence[tuple[OldFile, Rows]], done: Replacement) -> None:
-        data, blobs = puffin_of({file.location: positions for file, positions in rows}, "lakecdc")
+        data, blobs = puffin_of({file.stored.location: positions for file, positions in rows}, "lakecdc")
         puffin = str(self.table.locationProvider().newDataLocation(new_name(".puffin")))
         self.storage.write(puffin, data)
         for file, _ in rows:
-            blob = blobs[file.location]
+            blob = blobs[file.stored.location]
             builder = self._builder(file, puffin, len(data), "puffin").withRecordCount(blob.rows)
             builder = builder.withContentOffset(blob.offset).withContentSizeInBytes(blob.size)
             done.deletes[puffin, blob.offset] = builder.build()
 
     def _write_positions(self, file: OldFile, positions: Rows, done: Replacement) -> None:
-        data, paths = io.BytesIO(), pa.repeat(file.location, len(positions))
-        table = pa.Table.from_arrays([paths, pa.array(positions)], schema=_POSITIONS)
+        data, paths = io.BytesIO(), pa.repeat(file.stored.location, len(positions))
+        table = pa.Table.from_arrays([paths, pa.array(positions)], schema=POSITIONS)
         pq.write_table(table, data, compression=self.codec, store_schema=False)
         spec, name = self.table.specs().get(file.java.specId()), new_name("-deletes.parquet")
         place = (spec, file.java.partition(), name) if spec.isPartitioned() else (name,)
         location = str(self.table.locationProvider().newDataLocation(*place))
         self.storage.write(location, data.getvalue())
         config = self.storage.classes.static("org.apache.iceberg.MetricsConfig", "forPositionDelete")()
-        metrics = parquet_metrics(data.getvalue(), config, self.storage.classes)
+        metrics = parquet_metrics(NewFile.of(location, data.getvalue(), "").footer, config, self.storage.classes)
         ids = self.storage.classes.named("java.util.HashSet")()
-        for field in _POSITIONS:
+        for field in POSITIONS:
             ids.add(int(field.metadata[FIELD_ID]))
         # As Iceberg's own writer: of its columns only the bounds.
         metrics = self.storage.classes.static("org.apache.iceberg.MetricsUtil", "copyWithoutFieldCounts")(metrics, ids)
@@ -157,7 +124,7 @@ class DeletedRows:
         spec = self.table.specs().get(file.java.specId())
         builder = self.storage.classes.static("org.apache.iceberg.FileMetadata", "deleteFileBuilder")(spec)
         builder = builder.ofPositionDeletes().withFormat(form).withPath(location).withFileSizeInBytes(size)
-        builder = builder.withReferencedDataFile(file.location)
+        builder = builder.withReferencedDataFile(file.stored.location)
         return builder.withPartition(file.java.partition()) if spec.isPartitioned() else builder
 
 

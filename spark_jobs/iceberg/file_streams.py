@@ -187,20 +187,19 @@ class FileStorage:
             source.close()
 
 
-def parquet_metrics(data: bytes, config: Any, classes: JavaClasses) -> Any:
-    """Return Iceberg's metrics of a Parquet file, from its last bytes: Iceberg would read the file back.
+def parquet_metrics(footer: bytes, config: Any, classes: JavaClasses) -> Any:
+    """Return Iceberg's metrics of a Parquet file, from its footer: Iceberg would read the file back.
 
     Args:
-        data: of the file.
+        footer: of the file.
         config: Iceberg's MetricsConfig.
         classes: cache of Iceberg's classes.
     """
-    size = int.from_bytes(data[-8:-4], "little")
-    stream = classes.named("java.io.ByteArrayInputStream")(data[-8 - size : -8])
+    stream = classes.named("java.io.ByteArrayInputStream")(footer)
     # Hadoop's configuration, the default, is parsed from XML each time.
     plain = classes.named(f"{_PARQUET}.conf.PlainParquetConfiguration")()
     options = classes.static(f"{_PARQUET}.ParquetReadOptions", "builder")(plain).build()
     converter = classes.named(f"{_PARQUET}.format.converter.ParquetMetadataConverter")(options)
-    footer = converter.readParquetMetadata(stream)
+    metadata = converter.readParquetMetadata(stream)
     none = classes.static("java.util.stream.Stream", "empty")()
-    return classes.static("org.apache.iceberg.parquet.ParquetUtil", "footerMetrics")(footer, none, config)
+    return classes.static("org.apache.iceberg.parquet.ParquetUtil", "footerMetrics")(metadata, none, config)

@@ -9,12 +9,8 @@ from __future__ import annotations
 
 from cdc_lib.model.lake_table import ORDER, LakeTable
 from cdc_lib.model.pace import counted
-from spark_jobs.iceberg.key_filter import BROADCAST_ROWS, KEPT, KeyRange, same_key
+from spark_jobs.iceberg.key_filter import KEPT, KeyRange, same_key
 from spark_jobs.sql import struct
-
-COUNTED_KEYS = BROADCAST_ROWS
-"""Most keys whose rows are counted. For more, the join would sort the keys and the table once more, as long as the deletes take.
-Such a merge has only the bounds of each statement."""
 
 
 def settled(keys: KeyRange, deleted: int | None) -> bool:

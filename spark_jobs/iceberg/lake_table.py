@@ -24,6 +24,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from cdc_lib.apply.decide import NeedsSpark
+from cdc_lib.apply.table_part import COUNTED_KEYS, wrong_rows
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.errors import MergeConflict
 from cdc_lib.merge.collapse import DELETE, RANK, last_change_sql
@@ -59,11 +60,10 @@ from spark_jobs.iceberg.branches import (
     refuse_moved,
     refuse_moved_main,
     start_branch,
-    wrong_rows,
 )
 from spark_jobs.iceberg.completion import Completion, refuse_absent
 from spark_jobs.iceberg.data_files import write_files
-from spark_jobs.iceberg.key_check import COUNTED_KEYS, counts_sql, fault, settled
+from spark_jobs.iceberg.key_check import counts_sql, fault, settled
 from spark_jobs.iceberg.key_filter import KeyRange, key_range, same_key
 from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed
 from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows, rows_of

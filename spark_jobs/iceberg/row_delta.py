@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cdc_lib.apply.stored_files import WHOLE
 from spark_jobs.runtime.java_classes import JavaClasses
 
 FEW_MANIFESTS = 50
 """Fewer manifests than this are read by one thread. Iceberg joins manifests when there are 100, by default."""
 
-WHOLE = -1
 Key = tuple[str, int]
-"""Location of a file, and the offset of a deletion vector in it; :data:`WHOLE` for a whole file."""
+"""Of a file: its location, and its offset if it is a deletion vector, else :data:`WHOLE`."""
 
 
 @dataclass(frozen=True, slots=True)

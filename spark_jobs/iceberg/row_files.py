@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from cdc_lib.apply.data_files import CODEC, LEVEL, codec_of, in_order, lake_fields, rows_at, write_rows
+from cdc_lib.apply.data_files import CODEC, LEVEL, codec_of, lake_fields, rows_at
 from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.key_rows import Rows
 from cdc_lib.apply.lineage import LINEAGE, SINCE, with_lineage
-from cdc_lib.apply.old_rows import StoredRows
-from cdc_lib.apply.partitions import partitions_of
-from cdc_lib.model.lake_table import ORDER, LakeTable
-from cdc_lib.model.layout import SortField
+from cdc_lib.apply.new_files import FileFormat, NewFile
+from cdc_lib.apply.stored_files import WHOLE, OpenFiles, StoredFile
+from cdc_lib.apply.table_part import DeletesOf, KeyBounds
+from cdc_lib.model.lake_table import LakeTable
+from cdc_lib.model.table_mode import IS_CURRENT, VALID_TO
 from spark_jobs.iceberg.deleted_rows import DeletedRows, OldFile, new_name
 from spark_jobs.iceberg.file_streams import FileStorage, parquet_metrics
-from spark_jobs.iceberg.row_delta import WHOLE, Replacement, each, has_few_manifests, in_this_thread
+from spark_jobs.iceberg.row_delta import Replacement, each, has_few_manifests, in_this_thread
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.runtime.java_classes import java_classes
 from spark_jobs.runtime.parallelism import is_local
@@ -40,32 +38,6 @@ _OVERRIDES = {CODEC: "spark.sql.iceberg.compression-codec", LEVEL: "spark.sql.ic
 
 
 @dataclass(frozen=True, slots=True)
-class DeletesOf:
-    """Rows of a data file that a merge deletes.
-
-    Args:
-        file: the file.
-        own: positions that the file's own deletes have, ascending.
-        shared: those that deletes of several files have.
-        settled: of rows on which changes decide, ascending: no rule does.
-        positions: of live rows that are deleted, ascending.
-    """
-
-    file: OldFile
-    own: Rows
-    shared: Rows
-    settled: Rows
-    positions: Rows
-
-    def joined(self, other: DeletesOf | None) -> DeletesOf:
-        """Return these and others of the same file."""
-        if other is None:
-            return self
-        settled, positions = np.union1d(self.settled, other.settled), np.union1d(self.positions, other.positions)
-        return replace(self, settled=settled, positions=positions)
-
-
-@dataclass(frozen=True, slots=True)
 class RowFiles:
     """Reads and writes files of one table as it was loaded.
 
@@ -73,21 +45,21 @@ class RowFiles:
         table: Iceberg's Java object.
         storage: where its files are.
         metadata: of the table.
-        properties: of the table, as this session overrides them.
-        lake: the table as this project knows it.
-        fields: of the table.
+        format: of new files.
+        open: opens files.
         most_records: rows that are read.
         deleted: of the table.
+        known: planned files, by location.
     """
 
     table: Any
     storage: FileStorage
     metadata: TableMetadata
-    properties: Mapping[str, str]
-    lake: LakeTable
-    fields: tuple[pa.Field, ...]
+    format: FileFormat
+    open: OpenFiles
     most_records: int
     deleted: DeletedRows
+    known: dict[str, OldFile] = field(default_factory=dict)
 
     @classmethod
     def of_table(cls, session: SparkSession, table: Any, metadata: TableMetadata, lake: LakeTable) -> RowFiles:
@@ -105,10 +77,16 @@ class RowFiles:
         most = MOST_RECORDS_HERE if is_local(session) else MOST_RECORDS
         fields, storage = lake_fields(metadata.schema["fields"]), FileStorage(table.io(), java_classes(session))
         deleted = DeletedRows(table, storage, version, codec)
-        return cls(table, storage, metadata, properties, lake, fields, most, deleted)
+        written = FileFormat(lake, metadata.schema, metadata.spec, properties)
+        return cls(table, storage, metadata, written, OpenFiles(storage, fields), most, deleted)
 
-    def planned(self, condition: Any) -> Iterator[OldFile]:
-        """Yield the files of the table's snapshot that may have rows of a condition, which is Iceberg's Java object.
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """The columns of the table."""
+        return self.open.fields
+
+    def planned(self, bounds: KeyBounds) -> Iterator[StoredFile]:
+        """Yield the files of the table's snapshot that may have rows within bounds.
 
         Raises:
             NeedsSpark: they have very many rows, or their rows are deleted in another way than by deletion vectors.
@@ -118,31 +96,34 @@ class RowFiles:
         scan, records = self.table.newScan().useSnapshot(self.metadata.current.id), 0
         if has_few_manifests(self.metadata.current.summary):
             scan = scan.planWith(in_this_thread(self.storage.classes))
-        files = scan.filter(condition).planFiles()
+        files = scan.filter(self._condition(bounds)).planFiles()
         try:
             for task in each(files):
                 file = self.deleted.planned(task)
-                records += int(file.java.recordCount())
+                records += file.stored.rows
                 if records > self.most_records:
                     raise NeedsSpark("the keys of very many rows have to be read")
-                yield file
+                self.known[file.stored.location] = file
+                yield file.stored
         finally:
             files.close()
 
-    def expression(self, name: str, *parts: Any) -> Any:
+    def _condition(self, bounds: KeyBounds) -> Any:
+        """Return Iceberg's condition of rows within bounds."""
+        condition = self._expression("alwaysTrue")
+        if bounds.least is not None and bounds.most is not None:
+            name = self.format.lake.primary_key[0]
+            least = self._expression("greaterThanOrEqual", name, bounds.least)
+            condition = self._expression("and", least, self._expression("lessThanOrEqual", name, bounds.most))
+        if bounds.since is not None:
+            since = self._expression("greaterThanOrEqual", VALID_TO, bounds.since.isoformat())
+            usable = self._expression("or", self._expression("equal", IS_CURRENT, True), since)
+            condition = self._expression("and", condition, usable)
+        return condition
+
+    def _expression(self, name: str, *parts: Any) -> Any:
         """Return one of Iceberg's expressions, by the name of the method that makes it."""
         return self.storage.classes.static("org.apache.iceberg.expressions.Expressions", name)(*parts)
-
-    @contextmanager
-    def stream(self, file: OldFile) -> Iterator[pa.NativeFile]:
-        """Open a file; it is closed after the block."""
-        with self.storage.opened(file.location, int(file.java.fileSizeInBytes())) as stream:
-            yield stream
-
-    def stored(self, file: OldFile, stream: pa.NativeFile) -> tuple[StoredRows, Rows, Rows]:
-        """Return the rows of an open file, and the positions that its own deletes have and shared ones."""
-        own, shared = self.deleted.read(file)
-        return StoredRows(stream, self.fields, np.union1d(own, shared), int(file.java.recordCount())), own, shared
 
     def write(self, rows: pa.Table, done: Replacement, fields: Sequence[pa.Field] | None = None) -> None:
         """Write rows as data files, one of each partition.
@@ -152,10 +133,31 @@ class RowFiles:
             done: gets the files.
             fields: of the files; those of the table by default.
         """
-        order = self.lake.layout.sort_by or [SortField(name) for name in self.lake.primary_key or ORDER]
-        for partition, part in partitions_of(in_order(rows, order), self.metadata.schema["fields"], self.metadata.spec):
-            location, file = self._written(part, self.fields if fields is None else fields, partition)
-            done.data[location, WHOLE] = file
+        for partition, data in self.format.files(rows, self.fields if fields is None else fields):
+            spec, name = self.table.spec(), new_name(".parquet")
+            place = (spec, self._values(partition), name) if partition else (name,)
+            location = str(self.table.locationProvider().newDataLocation(*place))
+            self.storage.write(location, data)
+            self.add(NewFile.of(location, data, partition), done)
+
+    def add(self, file: NewFile, done: Replacement) -> None:
+        """Let a merge add a data file that was written.
+
+        Args:
+            file: the file.
+            done: gets it.
+        """
+        config = self.storage.classes.static("org.apache.iceberg.MetricsConfig", "forTable")(self.table)
+        metrics = parquet_metrics(file.footer, config, self.storage.classes)
+        builder = self.storage.classes.static("org.apache.iceberg.DataFiles", "builder")(self.table.spec())
+        builder = builder.withPath(file.location).withFormat("parquet").withFileSizeInBytes(file.size)
+        builder = builder.withMetrics(metrics).withSortOrder(self.table.sortOrder())
+        builder = builder.withPartition(self._values(file.partition)) if file.partition else builder
+        done.data[file.location, WHOLE] = builder.build()
+
+    def _values(self, partition: str) -> Any:
+        parse = self.storage.classes.static("org.apache.iceberg.SingleValueParser", "fromJson")
+        return parse(self.table.spec().partitionType(), partition)
 
     def delete(self, deletes: Sequence[DeletesOf], done: Replacement) -> None:
         """Delete rows: as the table's layout says, they are marked, or the others of their files are written again.
@@ -169,15 +171,15 @@ class RowFiles:
         """
         marked, copied = list[tuple[OldFile, Rows]](), list[tuple[OldFile, Rows]]()
         for one in deletes:
-            file, positions = one.file, np.union1d(one.own, one.positions)
+            file, positions = self.known[one.file.location], np.union1d(one.own, one.positions)
             done.deleted += len(one.positions)
-            done.removed_deletes |= {delete.key: delete.java for delete in file.deletes if delete.is_own}
-            is_whole = len(positions) == int(file.java.recordCount())
+            done.removed_deletes |= file.own_deletes
+            is_whole = len(positions) == one.file.rows
             # Shared deletes of a file that is removed would count as deletes of other rows.
-            if len(one.shared) or not (is_whole or self.lake.copies_on_write):
+            if len(one.shared) or not (is_whole or self.format.lake.copies_on_write):
                 marked.append((file, positions))
                 continue
-            done.removed_data[file.location, WHOLE] = file.java
+            done.removed_data[one.file.location, WHOLE] = file.java
             if not is_whole:
                 copied.append((file, positions))
         self.deleted.write(marked, done)
@@ -194,41 +196,17 @@ class RowFiles:
         Raises:
             NeedsSpark: they are large.
         """
-        if sum(int(file.java.fileSizeInBytes()) for file, _ in files) > _MOST_COPIED:
+        if sum(file.stored.size for file, _ in files) > _MOST_COPIED:
             raise NeedsSpark("large files are written again")
         has_lineage, copies = self.deleted.format_version >= SINCE, list[pa.Table]()
         fields = (*self.fields, *(LINEAGE if has_lineage else ()))
         for file, without in files:
             java = file.java
-            kept = np.setdiff1d(np.arange(int(java.recordCount())), without, assume_unique=True)
-            with self.stream(file) as stream:
+            kept = np.setdiff1d(np.arange(file.stored.rows), without, assume_unique=True)
+            with self.open.stream(file.stored) as stream:
                 rows = rows_at(stream, fields, kept)
             done.copied += len(kept)
             copies.append(
                 with_lineage(rows, kept, java.firstRowId(), int(java.dataSequenceNumber())) if has_lineage else rows
             )
         self.write(pa.concat_tables(copies), done, fields)
-
-    def _written(self, rows: pa.Table, fields: Sequence[pa.Field], partition: str) -> tuple[str, Any]:
-        """Write a data file of a partition; returns its location and Iceberg's Java object."""
-        data = io.BytesIO()
-        write_rows(
-            rows.select([one.name for one in fields]).cast(pa.schema(fields)),
-            data,
-            json.dumps(self.metadata.schema),
-            self.properties,
-        )
-        spec, name = self.table.spec(), new_name(".parquet")
-        parse = self.storage.classes.static("org.apache.iceberg.SingleValueParser", "fromJson")
-        values = parse(spec.partitionType(), partition) if partition else None
-        place = (name,) if values is None else (spec, values, name)
-        location = str(self.table.locationProvider().newDataLocation(*place))
-        written = data.getvalue()
-        self.storage.write(location, written)
-        config = self.storage.classes.static("org.apache.iceberg.MetricsConfig", "forTable")(self.table)
-        metrics = parquet_metrics(written, config, self.storage.classes)
-        builder = self.storage.classes.static("org.apache.iceberg.DataFiles", "builder")(spec)
-        builder = builder.withPath(location).withFormat("parquet").withFileSizeInBytes(len(written))
-        builder = builder.withMetrics(metrics).withSortOrder(self.table.sortOrder())
-        builder = builder if values is None else builder.withPartition(values)
-        return location, builder.build()

@@ -12,7 +12,7 @@ from spark_jobs.iceberg.row_files import RowFiles
 from spark_jobs.merging import rows_commit
 from tests.harness.lake.running import Lake
 
-OF_ARROW = {"_written": RowFiles, "_write_vectors": DeletedRows}
+OF_ARROW = {"write": RowFiles, "_write_vectors": DeletedRows}
 """Methods that write the files of a merge in Arrow, and their classes."""
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from cdc_lib.apply.old_rows import KeysOfChanges
+from cdc_lib.apply.table_part import TablePart
 from cdc_lib.errors import MergeError
 from cdc_lib.store.failed_tables import last_stopped
-from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.iceberg.row_files import RowFiles
 from spark_jobs.merging import rows_commit
@@ -80,7 +80,7 @@ class FirstKeyAlone(KeysOfChanges):
 class LostInArrow:
     """Only the rows of one key are found."""
 
-    owner, name = ArrowRows, "_delete"
+    owner, name = TablePart, "_deletes"
 
     @staticmethod
     def broken(real, files, asked, *more):
@@ -90,7 +90,7 @@ class LostInArrow:
 class WrittenTwiceInArrow:
     """Each new row is written twice."""
 
-    owner, name = RowFiles, "_written"
+    owner, name = RowFiles, "write"
 
     @staticmethod
     def broken(real, rows, *more):
@@ -100,7 +100,7 @@ class WrittenTwiceInArrow:
 class PartlyWrittenInArrow:
     """One new row is not written."""
 
-    owner, name = RowFiles, "_written"
+    owner, name = RowFiles, "write"
 
     @staticmethod
     def broken(real, rows, *more):
@@ -111,7 +111,7 @@ def name_of(target):
     """Return the source table that something writes."""
     if isinstance(target, RowFiles):
         return ".".join(str(target.table.name()).split(".")[-2:])
-    return target.of if isinstance(target, ArrowRows) else target._table
+    return target.of if isinstance(target, TablePart) else target._table
 
 
 FAULTS = [LostDeletes, AppendedTwice, PartlyAppended]

@@ -1,0 +1,331 @@
+"""What a part of the changes makes of a lake table's rows: new rows, and positions of rows that they replace. Nothing is written here.
+
+The rule of each mode is here once, for this process and for tasks on executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdc_lib.apply.complete import completed
+from cdc_lib.apply.data_files import joined_positions, named, positions_of
+from cdc_lib.apply.decide import NeedsSpark
+from cdc_lib.apply.fills import Fill, filled
+from cdc_lib.apply.key_rows import AskedKeys, Rows
+from cdc_lib.apply.old_rows import KeysOfChanges
+from cdc_lib.apply.removals import with_mode
+from cdc_lib.apply.rows import last_changes, order_of
+from cdc_lib.apply.stored_files import OpenFiles, StoredFile
+from cdc_lib.apply.versions import EarliestChange, spliced
+from cdc_lib.errors import MergeError
+from cdc_lib.lake.layout import lowest_values
+from cdc_lib.merge.collapse import DELETE, INSERT
+from cdc_lib.model.lake_table import MODE_COLUMNS, LakeTable
+from cdc_lib.model.manifest import ABSENT, OP
+from cdc_lib.model.pace import counted
+from cdc_lib.model.table_commit import Superseded
+from cdc_lib.model.table_mode import ONE_VERSION_MODES
+
+T = TypeVar("T")
+
+COUNTED_KEYS = 2_000_000
+"""Most keys whose rows are counted in another way, where it is not certain how many rows had to be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletesOf:
+    """Rows of a data file that a merge deletes.
+
+    Args:
+        file: the file.
+        own: positions that the file's own deletes have, ascending.
+        shared: those that deletes of several files have.
+        settled: of rows on which changes decide, ascending: no rule does.
+        positions: of live rows that are deleted, ascending.
+    """
+
+    file: StoredFile
+    own: Rows
+    shared: Rows
+    settled: Rows
+    positions: Rows
+
+    def joined(self, other: DeletesOf | None) -> DeletesOf:
+        """Return these and others of the same file."""
+        if other is None:
+            return self
+        settled, positions = np.union1d(self.settled, other.settled), np.union1d(self.positions, other.positions)
+        return replace(self, settled=settled, positions=positions)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBounds:
+    """What limits the files that a part reads.
+
+    Args:
+        least: smallest value of the first key column; None if files are not chosen by it.
+        most: greatest one.
+        since: scd2: versions that ended earlier are not touched; None if all may be.
+    """
+
+    least: int | None = None
+    most: int | None = None
+    since: datetime | None = None
+
+
+FilesOf = Callable[[KeyBounds], Iterable[StoredFile]]
+"""Returns the files of the table that may have rows within bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartResult:
+    """What a part of the changes makes.
+
+    Args:
+        changes: their number, in modes with one row of a key the last one of each key.
+        rows: new ones, without computed columns.
+        touched: rows of the table's files.
+    """
+
+    changes: int
+    rows: pa.Table
+    touched: Sequence[DeletesOf]
+
+
+@dataclass(frozen=True, slots=True)
+class TablePart:
+    """Applies parts of the changes to one table as it was loaded.
+
+    Args:
+        lake: the table as this project knows it.
+        of: the source table, for messages.
+        open: opens its files.
+        rules: positions at which rows end without a change of their own, in order.
+        fills: values of added columns.
+        unfinished: see :func:`cdc_lib.merge.scd2.epochs.unfinished_epochs`.
+        guard: whether the table may have newer rows, which stay.
+    """
+
+    lake: LakeTable
+    of: str
+    open: OpenFiles
+    rules: Sequence[Superseded] = ()
+    fills: Sequence[Fill] = ()
+    unfinished: Sequence[int] = ()
+    guard: bool = False
+
+    @property
+    def key(self) -> tuple[pa.Field, ...]:
+        """The fields of the key's columns."""
+        return named(self.open.fields, self.lake.primary_key)
+
+    def result(self, changes: pa.Table, files_of: FilesOf) -> PartResult:
+        """Apply a part.
+
+        Args:
+            changes: all of its keys, with ``_absent``.
+            files_of: finds the table's files.
+
+        Raises:
+            NeedsSpark: a file of the table is one that only Spark reads, a cell is not known, or a row has no key.
+            MergeError: not all rows of the keys were found.
+        """
+        if self.lake.mode in ONE_VERSION_MODES:
+            return self._replaced(changes, files_of)
+        changes = changes.drop_columns([ABSENT])
+        if self.lake.mode == "append" or not changes.num_rows:
+            return PartResult(changes.num_rows, changes, ())
+        part = self._spliced(changes, files_of)
+        return replace(part, rows=filled(part.rows, self.fills))
+
+    def _replaced(self, changes: pa.Table, files_of: FilesOf) -> PartResult:
+        """Return the last change of each key, and the rows that it replaces."""
+        key, keeps_deleted = self.lake.primary_key, self.lake.mode == "soft_delete"
+        last = last_changes(changes, key, begins=False)
+        keys = self._keys(last)
+        asked = KeysOfChanges.of(self.key, keys, changes, order_of(last) if self.guard else None)
+        touched: Sequence[DeletesOf] = ()
+        if last.num_rows:
+            files = [*files_of(self._bounds(keys))]
+            touched, removed = self._deletes(files, asked)
+            of_keys = sum(len(one.positions) for one in touched)
+            # How many rows had to be found is certain if they are those of all keys, or of all that were not inserted.
+            inserts = pc.sum(pc.equal(last.column(OP), INSERT)).as_py() or 0
+            found = of_keys + int(asked.outdated.sum())
+            if found not in (last.num_rows, last.num_rows - inserts) and last.num_rows <= COUNTED_KEYS:
+                self._count(files, keys, found)
+            # A snapshot that replaces all rows also replaces those that another writer made twice.
+            if of_keys - removed > last.num_rows:
+                raise wrong_rows(
+                    self.of, f"{counted(of_keys - removed, 'row')} of {counted(last.num_rows, 'changed key')}"
+                )
+        if asked.lacking.any():
+            old = filled(pa.concat_tables([pa.schema(self.open.fields).empty_table(), *asked.old]), self.fills)
+            last = last_changes(completed(changes, old, key, keeps_deleted=keeps_deleted), key, begins=False)
+        rows = with_mode(last, self.lake.mode, self.rules)
+        left = ~asked.outdated if keeps_deleted else ~asked.outdated & pc.not_equal(last.column(OP), DELETE).to_numpy()
+        return PartResult(last.num_rows, rows.filter(pa.array(left)), touched)
+
+    def _of_files(self, files: Sequence[StoredFile], find: Callable[[StoredFile], T | None]) -> list[T]:
+        """Return what is found in files, in their order."""
+        at_once = self.open.store.at_once(file.location for file in files)
+        if at_once == 1 or len(files) < 2:
+            return [found for file in files if (found := find(file)) is not None]
+        with ThreadPoolExecutor(at_once) as threads:
+            return [found for found in threads.map(find, files) if found is not None]
+
+    def _deletes(self, files: Sequence[StoredFile], asked: KeysOfChanges) -> tuple[list[DeletesOf], int]:
+        """Find the rows of the keys, and which of them are not newer than their changes; also returns how many of these a rule removes."""
+
+        def find(file: StoredFile) -> tuple[DeletesOf, int] | None:
+            with self.open.stream(file) as stream:
+                positions, numbers = asked.positions(stream)
+                if not len(positions):
+                    return None
+                stored, own, shared = self.open.stored(file, stream)
+                positions = asked.replaced(stored, positions, numbers)
+                counts = bool(self.rules) and self.lake.mode == "mirror"
+                removed = len(stored.removed(positions, self.rules, "mirror")[0]) if counts else 0
+            # A rule may remove a row that is newer than its change.
+            return DeletesOf(file, own, shared, positions, positions), removed
+
+        found = self._of_files(files, find)
+        return [of_file for of_file, _ in found], sum(removed for _, removed in found)
+
+    def _spliced(self, changes: pa.Table, files_of: FilesOf) -> PartResult:
+        """Return the versions that changes make, and those that they replace.
+
+        Args:
+            changes: complete, at least one.
+            files_of: finds the table's files.
+        """
+        first, keys = EarliestChange.of(changes), self._keys(last_changes(changes, self.lake.primary_key, begins=False))
+        found, existing = self._versions(keys, first, files_of)
+        of_mode = {*self.lake.primary_key, *MODE_COLUMNS["scd2"]}
+        computed = {name.lower() for name in self.lake.computed}
+        own = [one.name for one in self.open.fields if one.name not in of_mode and one.name.lower() not in computed]
+        new, stays = spliced(changes, existing, self.lake.primary_key, own, self.rules, self.unfinished)
+        touched, start = list[DeletesOf](), 0
+        for of_file in found:
+            stop = start + len(of_file.positions)
+            touched.append(replace(of_file, positions=of_file.positions[~stays[start:stop]]))
+            start = stop
+        return PartResult(changes.num_rows, new, touched)
+
+    def _versions(self, keys: pa.Table, first: EarliestChange, files_of: FilesOf) -> tuple[list[DeletesOf], pa.Table]:
+        """Return by file the positions of the versions that changes may touch, and these versions.
+
+        Args:
+            keys: of the changes.
+            first: of the changes.
+            files_of: finds the table's files.
+        """
+        asked, bounds = AskedKeys([one.combine_chunks() for one in keys.columns]), self._bounds(keys)
+        # Rules end versions of other keys, so that all versions of these keys have to be found.
+        if not self.guard and not self.rules:
+            bounds = replace(bounds, since=first.at)
+
+        def find(file: StoredFile) -> tuple[DeletesOf, pa.Table] | None:
+            with self.open.stream(file) as stream:
+                of_keys, _ = positions_of(stream, self.key, asked)
+                if not len(of_keys):
+                    return None
+                stored, own, shared = self.open.stored(file, stream)
+                live = np.setdiff1d(of_keys, stored.dead, assume_unique=True)
+                rows = stored.at(live)
+            touched = first.may_touch(rows, guard=self.guard)
+            return DeletesOf(file, own, shared, of_keys, live[touched]), rows.filter(pa.array(touched))
+
+        found = self._of_files([*files_of(bounds)], find)
+        versions = (rows for _, rows in found)
+        return [of_file for of_file, _ in found], pa.concat_tables(
+            [pa.schema(self.open.fields).empty_table(), *versions]
+        )
+
+    def with_others(
+        self, file: StoredFile, touched: DeletesOf | None, write: Callable[[list[pa.Table]], None]
+    ) -> DeletesOf:
+        """Return the rows of a file that changes touch, and those that rules remove or that are filled.
+
+        Args:
+            file: the file.
+            touched: the rows that changes touch; None if they touch none.
+            write: gets what stays of removed rows, and filled ones; called often.
+        """
+        none, mode = np.zeros(0, np.int64), self.lake.mode
+        with self.open.stream(file) as stream:
+            stored, own, shared = self.open.stored(file, stream)
+            of_file = touched or DeletesOf(file, own, shared, none, none)
+            replaced = [of_file.positions]
+            for positions in stored.others(of_file.positions):
+                removed, marked = none, None
+                if self.rules:
+                    free = np.setdiff1d(positions, of_file.settled, assume_unique=True)
+                    removed, marked = stored.removed(free, self.rules, mode)
+                again, rows = none, None
+                if self.fills:
+                    rest = np.setdiff1d(positions, removed, assume_unique=True)
+                    again, rows = stored.to_fill(rest, self.fills, mode)
+                replaced += [removed, again]
+                write([filled(table, self.fills) for table in (marked, rows) if table])
+        return replace(of_file, positions=np.unique(np.concatenate(replaced)))
+
+    def _count(self, files: Sequence[StoredFile], keys: pa.Table, known: int) -> None:
+        """Count the rows of the keys in another way.
+
+        Raises:
+            MergeError: they are others than those that were found.
+        """
+        found = 0
+        for file in files:
+            with self.open.stream(file) as stream:
+                stored, _, _ = self.open.stored(file, stream)
+                found += len(np.setdiff1d(joined_positions(stream, self.key, keys), stored.dead))
+        if found != known:
+            raise wrong_rows(
+                self.of,
+                f"found {counted(known, 'row')} of {counted(keys.num_rows, 'changed key')}, and there are {found}",
+            )
+
+    def _keys(self, last: pa.Table) -> pa.Table:
+        """Return the keys of changes.
+
+        Raises:
+            NeedsSpark: a row has no key.
+        """
+        keys = last.select(self.lake.primary_key).combine_chunks()
+        if any(one.null_count for one in keys.columns):
+            raise NeedsSpark("a row has no key")
+        return keys
+
+    def _bounds(self, keys: pa.Table) -> KeyBounds:
+        """Return the bounds of the first key column, if files may be chosen by it."""
+        first, name = keys.column(0), self.lake.primary_key[0]
+        # Python has no dates of the year 0.
+        if not pa.types.is_integer(first.type) or not len(first):
+            return KeyBounds()
+        least, most = pc.min_max(first).as_py().values()
+        lowest = lowest_values(self.lake.layout, self.lake.columns).get(name)
+        # A point in a name would be read as a path.
+        if "." in name or (lowest is not None and Decimal(least) < Decimal(lowest)):
+            return KeyBounds()
+        return KeyBounds(least, most)
+
+
+def wrong_rows(table: str, what: str) -> MergeError:
+    """Return the error of a table whose number of rows is not the one that the merge computed."""
+    return MergeError(
+        f"the number of rows of the lake table does not add up: {what}",
+        hint=f"Nothing was published. Look for wrong rows: cdc verify {{source}} {table}. "
+        f"Take a new snapshot: cdc snapshot {{source}} {table}",
+        table=table,
+    )
