@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import BinaryIO, Generic, Protocol, TypeVar
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -236,6 +236,9 @@ class Reselect(Protocol[Rows]):
 ReadRows = Callable[[tuple[pa.Field, ...]], Iterator[pa.Table]]
 """Reads changes in the columns of a lake table, with ``_op``, in any number of tables; raises NeedsSpark if they do not fit into them."""
 
+FilesForTasks = Callable[[tuple[pa.Field, ...]], Sequence[Any]]
+"""Returns files with changes, which tasks on other machines read: :class:`cdc_lib.apply.tasks.ChangesTask`."""
+
 
 class MergeTarget(Protocol[Frame]):
     """One lake table.
@@ -392,13 +395,16 @@ class MergeTarget(Protocol[Frame]):
         """
         ...
 
-    def replace(self, read: ReadRows, commit: TableCommit, *, guard: bool) -> int | None:
-        """Apply few complete changes as :meth:`upsert` and :meth:`append` do, without Spark SQL.
+    def replace(
+        self, read: ReadRows, commit: TableCommit, *, guard: bool, spread: FilesForTasks | None = None
+    ) -> int | None:
+        """Apply changes as :meth:`upsert` and :meth:`append` do, without Spark SQL.
 
         Args:
             read: reads the changes.
             commit: markers; it removes and changes no other existing rows.
             guard: whether existing rows may be newer.
+            spread: returns the files with all changes, if other machines share the work; none if not.
 
         Returns:
             How many there were; None if the table is not one for it: nothing is written, and the other methods do it.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from tempfile import TemporaryFile
@@ -50,19 +51,20 @@ def parts_of(tables: Iterable[pa.Table], key: Sequence[str], folder: str | None 
     else:
         yield [partial(pa.concat_tables, few)]
         return
-    with _SpillFiles(folder) as drained, _SpillFiles(folder) as split:
+    with _SpillFiles(folder) as drained, _SpillFiles(folder) as ranges:
         sample, size = list[pa.Table](), 0
         for table in chain(_emptied(few), rest):
             drained.write(0 if key else size // PART_BYTES, table)
             size += table.nbytes
-            sample.append(table.select(key).take(pa.array(np.arange(0, table.num_rows, _STRIDE))))
+            sample.append(sample_of(table, key))
         if not key:
             yield drained.parts()
             return
-        cuts, column = _cuts(pa.concat_tables(sample), min(-(-size // PART_BYTES), MOST_PARTS))
+        cuts = Cuts.of(pa.concat_tables(sample), min(-(-size // PART_BYTES), MOST_PARTS))
         for table in drained.tables():
-            _split(table, column, cuts, split)
-        yield split.parts()
+            for number, rows in split(table, cuts):
+                ranges.write(number, rows)
+        yield ranges.parts()
 
 
 def _emptied(tables: list[pa.Table]) -> Iterator[pa.Table]:
@@ -113,26 +115,43 @@ def _read(file: IO[bytes]) -> pa.Table:
         return stream.read_all().combine_chunks()
 
 
-def _cuts(sample: pa.Table, parts: int) -> tuple[pa.Array, str]:
-    """Return the values at which a part ends and the next one begins, and their column: the one that splits best.
+def sample_of(changes: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Return the keys of some changes."""
+    return changes.select(key).take(pa.array(np.arange(0, changes.num_rows, _STRIDE)))
 
-    A key that begins with a tenant may have few values there.
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Where parts begin and end.
 
     Args:
-        sample: key columns of some changes.
-        parts: how many are wanted.
+        column: of the key.
+        values: at each of them a part ends and the next one begins; ascending.
     """
-    best, least = None, sample.num_rows + 1
-    for name in sample.column_names:
-        column = sample.column(name).combine_chunks()
-        by = pc.array_sort_indices(column)
-        ordered = column.take(by).slice(0, len(column) - column.null_count)
-        cuts = ordered.take(pa.array(np.arange(1, parts) * len(ordered) // parts)).unique() if len(ordered) else ordered
-        largest = int(np.bincount(part_numbers(column, cuts), minlength=1).max(initial=0))
-        if largest < least:
-            best, least = (cuts, name), largest
-    assert best is not None  # a key has columns
-    return best
+
+    column: str
+    values: pa.Array
+
+    @classmethod
+    def of(cls, sample: pa.Table, parts: int) -> Cuts:
+        """Cut by the column of the key that splits best: one that begins with a tenant may have few values there.
+
+        Args:
+            sample: key columns of some changes.
+            parts: how many are wanted.
+        """
+        best, least = None, sample.num_rows + 1
+        for name in sample.column_names:
+            column = sample.column(name).combine_chunks()
+            by = pc.array_sort_indices(column)
+            ordered = column.take(by).slice(0, len(column) - column.null_count)
+            places = pa.array(np.arange(1, parts) * len(ordered) // parts)
+            values = ordered.take(places).unique() if len(ordered) else ordered
+            largest = int(np.bincount(part_numbers(column, values), minlength=1).max(initial=0))
+            if largest < least:
+                best, least = cls(name, values), largest
+        assert best is not None  # a key has columns
+        return best
 
 
 def part_numbers(column: pa.Array | pa.ChunkedArray, cuts: pa.Array) -> Rows:
@@ -154,10 +173,11 @@ def part_numbers(column: pa.Array | pa.ChunkedArray, cuts: pa.Array) -> Rows:
     return found
 
 
-def _split(rows: pa.Table, column: str, cuts: pa.Array, into: _SpillFiles) -> None:
-    numbers = part_numbers(rows.column(column).combine_chunks(), cuts)
+def split(rows: pa.Table, cuts: Cuts) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the number of each part that rows belong to, and these rows in their order."""
+    numbers = part_numbers(rows.column(cuts.column).combine_chunks(), cuts.values)
     by = np.argsort(numbers, kind="stable")
     rows, numbers = rows.take(pa.array(by)), numbers[by]
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
     for start, stop in zip(starts, [*starts[1:], len(numbers)], strict=True):
-        into.write(int(numbers[start]), rows.slice(start, stop - start))
+        yield int(numbers[start]), rows.slice(start, stop - start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.merge.collapse import DELETE
-from cdc_lib.merge.plan import MergeInput, StoredBatch
+from cdc_lib.merge.plan import MergeInput
 from cdc_lib.merge.renames import names_at, renamed_columns, renames_after
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.lake_table import ORDER
@@ -35,6 +35,7 @@ from cdc_lib.model.manifest import (
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import RESET, STATEMENT_ROW, VALID_FROM, TableReset
+from cdc_lib.model.xa_settlement import XaCommit
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
 from cdc_lib.store.batch_rows import committed, from_point, read_groups
@@ -133,37 +134,60 @@ class LakeShape:
         return pa.Table.from_pylist([{field.name: values.get(field.name) for field in schema}], schema)
 
 
-def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: LakeShape) -> Iterator[pa.Table]:
-    """Yield all changes of a table in the inputs of a merge, by row group, with ``_absent`` for the columns after ``_op``.
-
-    The first table has no rows.
+@dataclass(frozen=True, slots=True)
+class ChangeFile:
+    """A file of a batch with changes of a table.
 
     Args:
-        store: holds the batches.
-        inputs: batches, and the points before which their rows do not count.
-        shape: the columns.
-
-    Raises:
-        CorruptBatch: a file is missing or damaged.
-        NeedsSpark: a column has another type than the lake table's.
+        key: of the file in the store.
+        file: as its manifest describes it.
+        schema: of its rows.
+        named: its columns.
+        floor: changes before this point do not count; None for no such point.
+        commit: the XA COMMIT that the file was prepared for; None for a window's or chunk's own file.
     """
 
-    def of(batch: StoredBatch, file: DataFile, counting: Callable[[pa.Table], pa.Table]) -> Iterator[pa.Table]:
-        schema, named = batch.manifest.schemas[file.schema_id], shape.named(batch.manifest, file)
-        for rows in read_groups(store, layout.beside(batch.key, file.path), file):
-            yield shape.with_marks(counting(rows), schema, named)
+    key: str
+    file: DataFile
+    schema: TableSchema
+    named: Named
+    floor: Point | None = None
+    commit: XaCommit | None = None
 
-    yield shape.schema.append(pa.field(ABSENT, pa.string())).empty_table()
+    def tables(self, store: ObjectStore, shape: LakeShape) -> Iterator[pa.Table]:
+        """Yield the changes by row group, with ``_absent`` for the columns after ``_op``.
+
+        Raises:
+            CorruptBatch: the file is missing or damaged.
+            NeedsSpark: a column has another type than the lake table's.
+        """
+        for rows in read_groups(store, self.key, self.file):
+            counting = from_point(rows, self.floor) if self.commit is None else committed(rows, [self.commit])
+            yield shape.with_marks(counting, self.schema, self.named)
+
+
+def change_files(inputs: Sequence[MergeInput], shape: LakeShape) -> Iterator[ChangeFile]:
+    """Yield the files with the changes of a table, in the order in which they were drained.
+
+    Args:
+        inputs: batches, and the points before which their rows do not count.
+        shape: the columns.
+    """
     for each in inputs:
-        for file in each.batch.manifest.files:
+        kept = [(commit, held) for commit, held in each.batch.commits if not each.floor or commit.point >= each.floor]
+        own = [(each.batch, file, each.floor, None) for file in each.batch.manifest.files]
+        prepared = [(held, file, None, commit) for commit, held in kept for file in held.manifest.prepared_files]
+        for batch, file, floor, commit in (*own, *prepared):
             if file.table == shape.table:
-                yield from of(each.batch, file, partial(from_point, floor=each.floor))
-        for commit, held in each.batch.commits:
-            if each.floor is not None and commit.point < each.floor:
-                continue
-            for file in held.manifest.prepared_files:
-                if file.table == shape.table:
-                    yield from of(held, file, partial(committed, commits=[commit]))
+                schema, named = batch.manifest.schemas[file.schema_id], shape.named(batch.manifest, file)
+                yield ChangeFile(layout.beside(batch.key, file.path), file, schema, named, floor, commit)
+
+
+def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: LakeShape) -> Iterator[pa.Table]:
+    """Yield all changes of a table in the inputs of a merge; see :meth:`ChangeFile.tables`. The first table has no rows."""
+    yield shape.schema.append(pa.field(ABSENT, pa.string())).empty_table()
+    for file in change_files(inputs, shape):
+        yield from file.tables(store, shape)
 
 
 def _as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

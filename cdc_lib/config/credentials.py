@@ -62,10 +62,12 @@ class StoreKeys:
     Args:
         access_key: access key of S3, email of a Google service account, or name of an Azure account.
         secret_key: secret key of S3; JSON key of the service account; account key, SAS token or connection string of Azure.
+        token: of temporary keys of S3.
     """
 
     access_key: str
     secret_key: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
 
 
 def login_from_environment(server: ServerConfig, environ: Mapping[str, str] = os.environ) -> Credentials:

@@ -16,13 +16,16 @@ from cdc_lib.apply.fills import Fill
 from cdc_lib.apply.parts import PART_BYTES, ReadPart, parts_of
 from cdc_lib.apply.rows import with_column
 from cdc_lib.apply.table_part import DeletesOf, KeyBounds, TablePart
+from cdc_lib.apply.tasks import ChangesTask
 from cdc_lib.lake.computed import columns_in
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.table_commit import TableCommit
 from spark_jobs.changes.in_spark import fills_here, with_computed_here
 from spark_jobs.iceberg.row_delta import Replacement
 from spark_jobs.iceberg.row_files import RowFiles
+from spark_jobs.iceberg.spread_rows import SpreadRows
 from spark_jobs.iceberg.table_metadata import TableMetadata
+from spark_jobs.runtime.executors import run_our_code
 from spark_jobs.runtime.parallelism import in_threads
 
 PARTS_AT_ONCE = 2
@@ -69,20 +72,32 @@ class ArrowRows:
             raise NeedsSpark("a column of the key is inexact")
         return cls(session, files, lake, of)
 
-    def apply(self, changes: Iterable[pa.Table], commit: TableCommit, *, guard: bool) -> Replacement:
+    def apply(
+        self, changes: Iterable[pa.Table], commit: TableCommit, *, guard: bool, tasks: Sequence[ChangesTask] = ()
+    ) -> Replacement:
         """Write what changes make of the table's rows; many are applied in parts, see :mod:`cdc_lib.apply.parts`.
 
         Args:
             changes: with ``_absent``; see :func:`cdc_lib.apply.rows.changes_of`.
             commit: other rows of the table that are removed or marked.
             guard: whether the table may have newer rows, which stay; all changes are complete then.
+            tasks: files with all changes, if executors apply them; then ``changes`` is not read.
 
         Raises:
             NeedsSpark: a file of the table is one that only Spark reads, a cell is not known, or a row has no key.
             MergeError: not all rows of the keys were found.
         """
-        part, done = self._part(commit, guard=guard), Replacement()
-        found, small, lock = dict[str, DeletesOf](), list[pa.Table](), Lock()
+        part = self._part(commit, guard=guard)
+        if tasks and not self.lake.computed and run_our_code(self.session):
+            done, found = SpreadRows(self.session, self.files, part).apply(tasks)
+        else:
+            done, found = self._applied(changes, part)
+        self.files.delete([one for one in found.values() if len(one.positions)], done)
+        return done
+
+    def _applied(self, changes: Iterable[pa.Table], part: TablePart) -> tuple[Replacement, dict[str, DeletesOf]]:
+        """Apply changes in this process; returns what was written, and by file the rows that are deleted."""
+        done, found, small, lock = Replacement(), dict[str, DeletesOf](), list[pa.Table](), Lock()
 
         def apply_part(read: ReadPart) -> None:
             result, own = part.result(read(), self.files.planned), Replacement()
@@ -102,8 +117,7 @@ class ArrowRows:
         if part.rules or part.fills:
             self._apply_rules(part, found, small, done)
         self._write(small, done)
-        self.files.delete([one for one in found.values() if len(one.positions)], done)
-        return done
+        return done, found
 
     def _part(self, commit: TableCommit, *, guard: bool) -> TablePart:
         rules = sorted(commit.supersedes, key=lambda rule: rule.before)

@@ -138,6 +138,15 @@ class FileStorage:
             return pa.BufferReader(self.read_range(location, 0, size))
         return pa.PythonFile(InputStream(self.io.newInputFile(location, size), size, self.classes), "r")
 
+    def properties(self) -> dict[str, str]:
+        """Return the properties of the FileIO, by which processes without Java open files."""
+        entries = self.io.properties().entrySet().iterator()
+        found = dict[str, str]()
+        while entries.hasNext():
+            entry = entries.next()
+            found[str(entry.getKey())] = str(entry.getValue())
+        return found
+
     def at_once(self, locations: Iterable[str]) -> int:
         """Return how many files are best read at the same time."""
         return 1 if all(location.startswith(_LOCAL) for location in locations) else _AT_ONCE

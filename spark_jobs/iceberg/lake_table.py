@@ -41,7 +41,7 @@ from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP
 from cdc_lib.model.publication import publication
 from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_mode import IS_CURRENT, RESET
-from cdc_lib.ports import ReadRows, Replaced, Reselect
+from cdc_lib.ports import FilesForTasks, ReadRows, Replaced, Reselect
 from spark_jobs.changes.added_defaults import filled_columns, update_sql
 from spark_jobs.changes.computed import recompute_sql, written_rows
 from spark_jobs.errors import is_overtaken, said, translate_errors
@@ -140,7 +140,9 @@ class IcebergTable(DefinedTable):
             finally:
                 last.unpersist()
 
-    def replace(self, read: ReadRows, commit: TableCommit, *, guard: bool) -> int | None:
+    def replace(
+        self, read: ReadRows, commit: TableCommit, *, guard: bool, spread: FilesForTasks | None = None
+    ) -> int | None:
         """Apply changes in Arrow; returns their number, None if Spark has to do it."""
         if self._rekeyed or self._beginning is not None:
             return None
@@ -149,7 +151,8 @@ class IcebergTable(DefinedTable):
             table = self._unmoved(loaded.state)
             try:
                 rows = ArrowRows.of_table(self._session, loaded.java, loaded.metadata, table, self._table)
-                done = rows.apply(read(rows.files.fields), commit, guard=guard)
+                fields = rows.files.fields
+                done = rows.apply(read(fields), commit, guard=guard, tasks=spread(fields) if spread is not None else ())
             except (
                 NeedsSpark,
                 pa.ArrowException,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from cdc_lib.apply.data_files import CODEC, LEVEL, codec_of, lake_fields, rows_at
+from cdc_lib.apply.data_files import CODEC, FIELD_ID, LEVEL, codec_of, lake_fields, named, rows_at
 from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.key_rows import Rows
 from cdc_lib.apply.lineage import LINEAGE, SINCE, with_lineage
@@ -85,8 +85,12 @@ class RowFiles:
         """The columns of the table."""
         return self.open.fields
 
-    def planned(self, bounds: KeyBounds) -> Iterator[StoredFile]:
+    def planned(self, bounds: KeyBounds, *, with_bounds: bool = False) -> Iterator[StoredFile]:
         """Yield the files of the table's snapshot that may have rows within bounds.
+
+        Args:
+            bounds: of the rows.
+            with_bounds: whether the files show the bounds of the first key column.
 
         Raises:
             NeedsSpark: they have very many rows, or their rows are deleted in another way than by deletion vectors.
@@ -96,6 +100,7 @@ class RowFiles:
         scan, records = self.table.newScan().useSnapshot(self.metadata.current.id), 0
         if has_few_manifests(self.metadata.current.summary):
             scan = scan.planWith(in_this_thread(self.storage.classes))
+        scan = scan.includeColumnStats() if with_bounds else scan
         files = scan.filter(self._condition(bounds)).planFiles()
         try:
             for task in each(files):
@@ -104,9 +109,23 @@ class RowFiles:
                 if records > self.most_records:
                     raise NeedsSpark("the keys of very many rows have to be read")
                 self.known[file.stored.location] = file
-                yield file.stored
+                yield self._bounded(file) if with_bounds else file.stored
         finally:
             files.close()
+
+    def _bounded(self, file: OldFile) -> StoredFile:
+        """Return a file with the bounds of the first key column, if it is an integer."""
+        first = named(self.fields, self.format.lake.primary_key[:1])
+        if not first or not pa.types.is_integer(first[0].type):
+            return file.stored
+        number = int(first[0].metadata[FIELD_ID])
+        ends = (
+            java.get(number) if java is not None else None
+            for java in (file.java.lowerBounds(), file.java.upperBounds())
+        )
+        # Iceberg keeps the bytes of numbers from the lowest on.
+        least, most = (None if end is None else int.from_bytes(end.array(), "little", signed=True) for end in ends)
+        return replace(file.stored, least=least, most=most)
 
     def _condition(self, bounds: KeyBounds) -> Any:
         """Return Iceberg's condition of rows within bounds."""

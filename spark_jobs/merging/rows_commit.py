@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lib.apply.decide import files_of, is_few, is_plain
 from cdc_lib.apply.fills import filled
-from cdc_lib.apply.rows import LakeShape, changes_of
+from cdc_lib.apply.rows import LakeShape, change_files, changes_of
+from cdc_lib.apply.tasks import ChangesTask
 from cdc_lib.lake.routing import LakeMerge
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.renames import newest_schema
@@ -33,6 +34,7 @@ from spark_jobs.merging.job import MergeJob
 from spark_jobs.merging.range_deletes import RangeDeletes
 from spark_jobs.merging.reselect import SourceReselect
 from spark_jobs.runtime.parallelism import is_local, shuffled_for
+from spark_jobs.runtime.storage_keys import keys_for_tasks
 
 ROWS_BESIDE = 20_000
 """Most changes of a table that are applied in the memory of this process beside those of other tables."""
@@ -106,13 +108,35 @@ class RowsCommit:
     def _in_arrow(self) -> int | None:
         """Apply the changes without Spark SQL; None if Spark has to do it."""
         with _TURN if self._rows > ROWS_BESIDE else nullcontext():
-            return self.target.replace(self._changes_in_arrow, self.commit, guard=self._guard)
+            return self.target.replace(self._changes_in_arrow, self.commit, guard=self._guard, spread=self._tasks)
+
+    def _tasks(self, fields: tuple[pa.Field, ...]) -> list[ChangesTask]:
+        """Return the files of many changes, for executors; none if this process applies the changes, as all that need Spark or the source."""
+        config, tasks = self.job.config, list[ChangesTask]()
+        files = [file for part in self.parts for file in files_of(part.routed.table, part.work.inputs)]
+        if is_local(self.session) or is_few(files) or config.store.ca is not None:
+            return []
+        keys = keys_for_tasks(config.store)
+        for part in self.parts:
+            if part.entries or part.routed.target.where or any(file.partial_rows for file, _ in files):
+                return []
+            shape = self._shape(part, fields)
+            fills = fills_here(self.session, part.filled(config.source), self.columns, fields)
+            tasks += (
+                ChangesTask(config.store, keys, file, shape, fills) for file in change_files(part.work.inputs, shape)
+            )
+        return tasks
+
+    def _shape(self, part: Contribution, fields: tuple[pa.Field, ...]) -> LakeShape:
+        routed = part.routed
+        constants = routed.constants(self.job.config.source)
+        return LakeShape(routed.table, fields, constants, routed.target.keeps, part.renames)
 
     def _changes_in_arrow(self, fields: tuple[pa.Field, ...]) -> Iterator[pa.Table]:
         source = self.job.config.source
         for part in self.parts:
             routed = part.routed
-            shape = LakeShape(routed.table, fields, routed.constants(source), routed.target.keeps, part.renames)
+            shape = self._shape(part, fields)
             fills = fills_here(self.session, part.filled(source), self.columns, fields)
             for rows in changes_of(self.job.store, part.work.inputs, shape):
                 yield filtered_here(
@@ -177,9 +201,9 @@ class RowsCommit:
             back.remove()
 
 
-def is_done_here(session: SparkSession, files: Sequence[tuple[DataFile, TableSchema]]) -> bool:
-    """Whether this process applies the changes of files: they are few, or there are no other machines for them."""
-    return is_local(session) or is_few(files)
+def is_done_here(_: SparkSession, __: Sequence[tuple[DataFile, TableSchema]]) -> bool:
+    """Whether changes are applied without Spark SQL."""
+    return True
 
 
 def _union(one: DataFrame, other: DataFrame) -> DataFrame:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cdc_lib.config.credentials import store_keys_from_environment
+from cdc_lib.config.credentials import StoreKeys, store_keys_from_environment
 from cdc_lib.config.store import StoreConfig
 
 
@@ -58,3 +58,15 @@ def storage_keys(store: StoreConfig, environ: Mapping[str, str] = os.environ) ->
         return StorageKeys(named.access_key, named.secret_key)
     access, secret = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
     return StorageKeys(access, secret, environ.get("AWS_SESSION_TOKEN", "")) if access and secret else None
+
+
+def keys_for_tasks(store: StoreConfig) -> StoreKeys | None:
+    """Return the keys with which Python on executors reads a store; None if each machine finds its own.
+
+    Raises:
+        ConfigError: a variable that the source file names is not set.
+    """
+    if store.scheme != "s3":
+        return store_keys_from_environment(store)
+    keys = storage_keys(store)
+    return None if keys is None else StoreKeys(keys.access, keys.secret, keys.token or None)

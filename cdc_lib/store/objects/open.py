@@ -58,6 +58,7 @@ def _s3_store(config: StoreConfig, keys: StoreKeys | None, *, impatient: bool) -
         secret_key=keys.secret_key if keys else None,
         ca=config.ca,
         path_style=config.path_style,
+        session_token=keys.token if keys else None,
     )
     if impatient:
         options = replace(options, connect_timeout=_CONNECT, read_timeout=_READ, attempts=2)

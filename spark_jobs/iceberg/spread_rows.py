@@ -1,0 +1,133 @@
+"""Applies many changes to a lake table by tasks on executors: the driver splits, joins what they found, and commits.
+
+Three Spark jobs: keys of some changes, from which the parts are cut; all changes by part, and what each part makes; with rules, the
+other rows of the table's files. Tasks read and write files with Python, so executors need the modules of
+:data:`cdc_lib.apply.tasks.MODULES`; the driver sends them this project's code. Without these modules the driver does the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from pyspark import RDD
+from pyspark.sql import SparkSession
+
+from cdc_lib.apply.decide import NeedsSpark
+from cdc_lib.apply.parts import PART_BYTES, Cuts
+from cdc_lib.apply.stored_files import OpenFiles, StoredFile
+from cdc_lib.apply.table_part import DeletesOf, KeyBounds, TablePart
+from cdc_lib.apply.tasks import (
+    ChangesTask,
+    RowsTask,
+    TaskReport,
+    TouchedFile,
+    answers,
+    pieces_of,
+    sample_of_file,
+    table_of_samples,
+)
+from cdc_lib.errors import CdcError
+from cdc_lib.lake.task_files import TaskFiles
+from spark_jobs.iceberg.deleted_rows import new_name
+from spark_jobs.iceberg.row_delta import Replacement
+from spark_jobs.iceberg.row_files import RowFiles
+from spark_jobs.runtime.parallelism import in_threads
+
+T = TypeVar("T")
+
+_EXPANDED = 4
+"""About how much larger changes are in memory than in their files."""
+
+MOST_PARTS = 10_000
+"""Each part is a task."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadRows:
+    """Applies changes to a table by tasks.
+
+    Args:
+        session: a Spark session.
+        files: of the table.
+        part: has the rules.
+    """
+
+    session: SparkSession
+    files: RowFiles
+    part: TablePart
+
+    def apply(self, changes: Sequence[ChangesTask]) -> tuple[Replacement, dict[str, DeletesOf]]:
+        """Apply changes, and the rules to all other rows; returns what was written, and by file the rows that are deleted.
+
+        Args:
+            changes: files with all of them, at least one.
+        """
+        stored = {file.location: file for file in self.files.planned(KeyBounds(), with_bounds=True)}
+        task, done, touched = self._task([*stored.values()]), Replacement(), dict[str, TouchedFile]()
+        for report in self._applied(changes, task):
+            self._take(report, done, touched)
+        if self.part.rules or self.part.fills:
+            pairs = [(file, touched.get(file.location)) for file in task.files]
+            reports = self._answers(pairs, replace(task, files=()).apply_rules) if pairs else ()
+            touched = {}
+            for report in reports:
+                self._take(report, done, touched)
+        return done, self._found([(stored[location], rows) for location, rows in touched.items()])
+
+    def _task(self, stored: Sequence[StoredFile]) -> RowsTask:
+        place = str(self.files.table.locationProvider().newDataLocation(new_name("")))
+        part = replace(self.part, open=OpenFiles(TaskFiles(self.files.storage.properties()), self.files.fields))
+        return RowsTask(part, self.files.format, place, stored)
+
+    def _in_tasks(self, items: Sequence[Any]) -> RDD[Any]:
+        """Return items, each of which a task of its own takes."""
+        return self.session.sparkContext.parallelize(items, len(items))
+
+    def _answers(self, items: Sequence[Any], work: Callable[[Any], Iterable[T]]) -> list[T]:
+        """Return what tasks make of items."""
+        return _without_errors(self._in_tasks(items).flatMap(partial(answers, work)).collect())
+
+    def _applied(self, changes: Sequence[ChangesTask], task: RowsTask) -> Sequence[TaskReport]:
+        if self.part.lake.mode == "append":
+            return self._answers(changes, task.append)
+        samples = self._answers(changes, partial(sample_of_file, self.part.lake.primary_key))
+        size = sum(change.file.file.bytes for change in changes) * _EXPANDED
+        cuts = Cuts.of(table_of_samples(samples), max(1, min(-(-size // PART_BYTES), MOST_PARTS)))
+        pieces = self._in_tasks([*enumerate(changes)]).flatMap(partial(pieces_of, cuts))
+        by_part = pieces.partitionBy(len(cuts.values) + 1, int)
+        return _without_errors(by_part.mapPartitions(partial(answers, task.apply)).collect())
+
+    def _found(self, touched: Sequence[tuple[StoredFile, TouchedFile]]) -> dict[str, DeletesOf]:
+        """Return the touched rows by file, with what deletes rows of it already."""
+        found, store = dict[str, DeletesOf](), self.files.storage
+
+        def look(pair: tuple[StoredFile, TouchedFile]) -> None:
+            file, rows = pair
+            found[file.location] = DeletesOf(file, *file.deleted(store), rows.settled, rows.positions)
+
+        in_threads(self.session, look, touched, store.at_once(file.location for file, _ in touched))
+        return found
+
+    def _take(self, report: TaskReport, done: Replacement, touched: dict[str, TouchedFile]) -> None:
+        done.changes += report.changes
+        done.rows += report.rows
+        for file in report.files:
+            self.files.add(file, done)
+        for one in report.touched:
+            touched[one.location] = one.joined(touched.get(one.location))
+
+
+def _without_errors(found: Sequence[T | CdcError | NeedsSpark]) -> list[T]:
+    """Return what tasks found.
+
+    Raises:
+        CdcError: that of a task.
+        NeedsSpark: likewise.
+    """
+    for answer in found:
+        if isinstance(answer, CdcError | NeedsSpark):
+            raise answer
+    return [answer for answer in found if not isinstance(answer, CdcError | NeedsSpark)]
