@@ -25,7 +25,6 @@ from spark_jobs.iceberg.row_delta import Replacement
 from spark_jobs.iceberg.row_files import RowFiles
 from spark_jobs.iceberg.spread_rows import SpreadRows
 from spark_jobs.iceberg.table_metadata import TableMetadata
-from spark_jobs.runtime.executors import run_our_code
 from spark_jobs.runtime.parallelism import in_threads
 
 PARTS_AT_ONCE = 2
@@ -88,10 +87,8 @@ class ArrowRows:
             MergeError: not all rows of the keys were found.
         """
         part = self._part(commit, guard=guard)
-        if tasks and not self.lake.computed and run_our_code(self.session):
-            done, found = SpreadRows(self.session, self.files, part).apply(tasks)
-        else:
-            done, found = self._applied(changes, part)
+        spread = SpreadRows.of(self.session, self.files, part) if tasks else None
+        done, found = self._applied(changes, part) if spread is None else spread.apply(tasks)
         self.files.delete([one for one in found.values() if len(one.positions)], done)
         return done
 

@@ -22,6 +22,22 @@ _AT_ONCE = 8
 _LARGE = 256 << 10
 """Least bytes that Java and this process exchange in a temporary file: py4j sends bytes as text."""
 
+_S3 = ("org.apache.iceberg.aws.s3.S3FileIO", "org.apache.iceberg.io.ResolvingFileIO")
+"""Iceberg's FileIO of locations in S3."""
+
+_OF_JAVA = (
+    "client.factory",
+    "client.assume-role",
+    "s3.client-factory",
+    "s3.remote-signing",
+    "s3.sse.",
+    "s3.access-grants",
+)
+"""Properties by which Java alone opens files, unless they are false."""
+
+_FOR_S3 = ("s3.", "client.region")
+"""Properties by which PyIceberg opens files in S3."""
+
 _PARQUET = "org.apache.iceberg.shaded.org.apache.parquet"
 
 _SMALL_FILE = 1 << 20
@@ -138,14 +154,31 @@ class FileStorage:
             return pa.BufferReader(self.read_range(location, 0, size))
         return pa.PythonFile(InputStream(self.io.newInputFile(location, size), size, self.classes), "r")
 
-    def properties(self) -> dict[str, str]:
-        """Return the properties of the FileIO, by which processes without Java open files."""
-        entries = self.io.properties().entrySet().iterator()
-        found = dict[str, str]()
-        while entries.hasNext():
-            entry = entries.next()
-            found[str(entry.getKey())] = str(entry.getValue())
-        return found
+    def properties_for_tasks(self, location: str) -> dict[str, str] | None:
+        """Return the properties by which processes without Java open the files of a table; None if they cannot.
+
+        Args:
+            location: of the table.
+        """
+        properties = _as_dict(self.io.properties())
+        if location.startswith(_LOCAL):
+            return {}
+        of_java = any(name.startswith(_OF_JAVA) and text != "false" for name, text in properties.items())
+        # A location with # or ? has a path for Java, and none for PyIceberg.
+        if (
+            not location.startswith("s3:")
+            or str(self.io.getClass().getName()) not in _S3
+            or of_java
+            or {*"#?"} & {*location}
+        ):
+            return None
+        vended = self.io.credentials().iterator()
+        while vended.hasNext():
+            credential = vended.next()
+            if location.startswith(str(credential.prefix())):
+                properties |= _as_dict(credential.config())
+        # Those of a catalog may be secrets that tasks do not need.
+        return {name: text for name, text in properties.items() if name.startswith(_FOR_S3)}
 
     def at_once(self, locations: Iterable[str]) -> int:
         """Return how many files are best read at the same time."""
@@ -212,3 +245,12 @@ def parquet_metrics(footer: bytes, config: Any, classes: JavaClasses) -> Any:
     metadata = converter.readParquetMetadata(stream)
     none = classes.static("java.util.stream.Stream", "empty")()
     return classes.static("org.apache.iceberg.parquet.ParquetUtil", "footerMetrics")(metadata, none, config)
+
+
+def _as_dict(texts: Any) -> dict[str, str]:
+    """Return a Java map of texts."""
+    entries, found = texts.entrySet().iterator(), dict[str, str]()
+    while entries.hasNext():
+        entry = entries.next()
+        found[str(entry.getKey())] = str(entry.getValue())
+    return found

@@ -34,6 +34,7 @@ from cdc_lib.lake.task_files import TaskFiles
 from spark_jobs.iceberg.deleted_rows import new_name
 from spark_jobs.iceberg.row_delta import Replacement
 from spark_jobs.iceberg.row_files import RowFiles
+from spark_jobs.runtime.executors import run_our_code
 from spark_jobs.runtime.parallelism import in_threads
 
 T = TypeVar("T")
@@ -52,12 +53,20 @@ class SpreadRows:
     Args:
         session: a Spark session.
         files: of the table.
-        part: has the rules.
+        part: has the rules, and opens files without Java.
     """
 
     session: SparkSession
     files: RowFiles
     part: TablePart
+
+    @classmethod
+    def of(cls, session: SparkSession, files: RowFiles, part: TablePart) -> SpreadRows | None:
+        """Return what applies changes to a table; None if executors cannot."""
+        properties = files.storage.properties_for_tasks(str(files.table.location()))
+        if properties is None or part.lake.computed or not run_our_code(session):
+            return None
+        return cls(session, files, replace(part, open=OpenFiles(TaskFiles(properties), files.fields)))
 
     def apply(self, changes: Sequence[ChangesTask]) -> tuple[Replacement, dict[str, DeletesOf]]:
         """Apply changes, and the rules to all other rows; returns what was written, and by file the rows that are deleted.
@@ -66,7 +75,9 @@ class SpreadRows:
             changes: files with all of them, at least one.
         """
         stored = {file.location: file for file in self.files.planned(KeyBounds(), with_bounds=True)}
-        task, done, touched = self._task([*stored.values()]), Replacement(), dict[str, TouchedFile]()
+        place = str(self.files.table.locationProvider().newDataLocation(new_name("")))
+        task = RowsTask(self.part, self.files.format, place, [*stored.values()])
+        done, touched = Replacement(), dict[str, TouchedFile]()
         for report in self._applied(changes, task):
             self._take(report, done, touched)
         if self.part.rules or self.part.fills:
@@ -76,11 +87,6 @@ class SpreadRows:
             for report in reports:
                 self._take(report, done, touched)
         return done, self._found([(stored[location], rows) for location, rows in touched.items()])
-
-    def _task(self, stored: Sequence[StoredFile]) -> RowsTask:
-        place = str(self.files.table.locationProvider().newDataLocation(new_name("")))
-        part = replace(self.part, open=OpenFiles(TaskFiles(self.files.storage.properties()), self.files.fields))
-        return RowsTask(part, self.files.format, place, stored)
 
     def _in_tasks(self, items: Sequence[Any]) -> RDD[Any]:
         """Return items, each of which a task of its own takes."""

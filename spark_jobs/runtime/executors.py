@@ -35,6 +35,9 @@ MODULES = (
 )
 """What tasks import."""
 
+_PYTHON = "spark.pyspark.python"
+"""Spark's setting: the Python of executors."""
+
 _SINCE = (1980, 1, 1, 0, 0, 0)
 """The first time that a ZIP file can hold: equal code makes equal files."""
 
@@ -51,6 +54,8 @@ def lacking_on(context: SparkContext) -> str:
     Args:
         context: of the application.
     """
+    # What spark-submit passes on in the environment.
+    context.pythonExec = context.getConf().get(_PYTHON, context.pythonExec)
     try:
         context.addPyFile(str(_code()))
         [why] = context.parallelize([MODULES], 1).map(lacking).collect()

@@ -54,6 +54,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 @pytest.fixture(scope="module")
 def spark_server(cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSparkServer]:
     conf = (
+        f"spark.pyspark.python={sys.executable}",
         "spark.executor.memory=512m",
         "spark.driver.host=127.0.0.1",
         "spark.ui.enabled=true",
