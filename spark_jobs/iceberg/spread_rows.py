@@ -2,7 +2,7 @@
 
 Three Spark jobs: keys of some changes, from which the parts are cut; all changes by part, and what each part makes; with rules, the
 other rows of the table's files. Tasks read and write files with Python, so executors need the modules of
-:data:`cdc_lib.apply.tasks.MODULES`; the driver sends them this project's code. Without these modules the driver does the work.
+:data:`spark_jobs.runtime.executors.MODULES`; the driver sends them this project's code. Without these modules the driver does the work.
 """
 
 from __future__ import annotations
