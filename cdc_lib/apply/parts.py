@@ -60,7 +60,7 @@ def parts_of(tables: Iterable[pa.Table], key: Sequence[str], folder: str | None 
         if not key:
             yield drained.parts()
             return
-        cuts = Cuts.of(pa.concat_tables(sample), min(-(-size // PART_BYTES), MOST_PARTS))
+        cuts = PartCuts.of(pa.concat_tables(sample), min(-(-size // PART_BYTES), MOST_PARTS))
         for table in drained.tables():
             for number, rows in split(table, cuts):
                 ranges.write(number, rows)
@@ -121,7 +121,7 @@ def sample_of(changes: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Cuts:
+class PartCuts:
     """Where parts begin and end.
 
     Args:
@@ -133,7 +133,7 @@ class Cuts:
     values: pa.Array
 
     @classmethod
-    def of(cls, sample: pa.Table, parts: int) -> Cuts:
+    def of(cls, sample: pa.Table, parts: int) -> PartCuts:
         """Cut by the column of the key that splits best: one that begins with a tenant may have few values there.
 
         Args:
@@ -173,7 +173,7 @@ def part_numbers(column: pa.Array | pa.ChunkedArray, cuts: pa.Array) -> Rows:
     return found
 
 
-def split(rows: pa.Table, cuts: Cuts) -> Iterator[tuple[int, pa.Table]]:
+def split(rows: pa.Table, cuts: PartCuts) -> Iterator[tuple[int, pa.Table]]:
     """Yield the number of each part that rows belong to, and these rows in their order."""
     numbers = part_numbers(rows.column(cuts.column).combine_chunks(), cuts.values)
     by = np.argsort(numbers, kind="stable")

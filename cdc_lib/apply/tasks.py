@@ -19,7 +19,7 @@ from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.fills import Fill, filled
 from cdc_lib.apply.key_rows import Rows
 from cdc_lib.apply.new_files import FileFormat, NewFile
-from cdc_lib.apply.parts import Cuts, sample_of, split
+from cdc_lib.apply.parts import PartCuts, sample_of, split
 from cdc_lib.apply.rows import ChangeFile, LakeShape
 from cdc_lib.apply.stored_files import StoredFile
 from cdc_lib.apply.table_part import DeletesOf, KeyBounds, TablePart
@@ -75,7 +75,7 @@ def answers(work: Callable[[Any], Iterable[T]], item: Any) -> list[T | CdcError 
         return [error]
 
 
-def pieces_of(cuts: Cuts, numbered: tuple[int, ChangesTask]) -> Iterator[Piece]:
+def pieces_of(cuts: PartCuts, numbered: tuple[int, ChangesTask]) -> Iterator[Piece]:
     """Yield the changes of a file by part.
 
     Args:

@@ -16,7 +16,7 @@ from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from cdc_lib.apply.decide import NeedsSpark
-from cdc_lib.apply.parts import PART_BYTES, Cuts
+from cdc_lib.apply.parts import PART_BYTES, PartCuts
 from cdc_lib.apply.stored_files import OpenFiles, StoredFile
 from cdc_lib.apply.table_part import DeletesOf, KeyBounds, TablePart
 from cdc_lib.apply.tasks import (
@@ -101,7 +101,7 @@ class SpreadRows:
             return self._answers(changes, task.append)
         samples = self._answers(changes, partial(sample_of_file, self.part.lake.primary_key))
         size = sum(change.file.file.bytes for change in changes) * _EXPANDED
-        cuts = Cuts.of(table_of_samples(samples), max(1, min(-(-size // PART_BYTES), MOST_PARTS)))
+        cuts = PartCuts.of(table_of_samples(samples), max(1, min(-(-size // PART_BYTES), MOST_PARTS)))
         pieces = self._in_tasks([*enumerate(changes)]).flatMap(partial(pieces_of, cuts))
         by_part = pieces.partitionBy(len(cuts.values) + 1, int)
         return _without_errors(by_part.mapPartitions(partial(answers, task.apply)).collect())
