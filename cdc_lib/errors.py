@@ -67,7 +67,7 @@ from typing import ClassVar
 Context = str | int | float | bool | None
 
 
-_OPEN = re.compile(r"\{(source|table|lake_table|disks)\}")
+_OPEN = re.compile(r"\{(source|tables?|lake_table|disks)\}")
 """A placeholder in a hint, filled in later."""
 
 
@@ -101,7 +101,7 @@ class CdcError(Exception):
     def hint(self) -> str:
         """The effect and what to do, with commands to paste.
 
-        ``{source}``, ``{lake_table}``, ``{disks}`` and ``{table}``, quoted for a shell, are filled from the context, else shown in capitals.
+        ``{source}``, ``{tables}``, ``{lake_table}``, ``{disks}`` and ``{table}``, quoted for a shell, are filled from the context, else shown in capitals.
         """
         known: dict[str, Context] = {**self._filled, **self.context}
         if "table" in known:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
+from cdc_lib.apply.stored_files import LOST
 from cdc_lib.errors import (
     CdcError,
     CorruptBatch,
@@ -98,7 +99,13 @@ EXHAUSTED = (
 )
 """Names and words of a machine without room in its memory, and of a Spark that has ended."""
 
-NO_PERMISSION = ("AccessDenied", "AccessControlException", "ForbiddenException", "NotAuthorizedException")
+NO_PERMISSION = (
+    "Permission denied",
+    "AccessDenied",
+    "AccessControlException",
+    "ForbiddenException",
+    "NotAuthorizedException",
+)
 """Names of a storage or a catalog that refuses the job."""
 
 MISSING = (
@@ -107,6 +114,8 @@ MISSING = (
     "FileNotFoundException",
     "Location does not exist",
     "is not a Parquet file",
+    "java.io.EOFException",
+    "Status Code: 416",  # S3 has fewer bytes of the file
 )
 """Names and words of a data file that cannot be read."""
 
@@ -124,14 +133,7 @@ _FAULTS: tuple[tuple[tuple[str, ...], type[CdcError], str], ...] = (
         MachineExhausted,
         "Look at the memory of Spark's machines and at merge.driver_memory, then run it again.",
     ),
-    (
-        MISSING,
-        CorruptBatch,
-        (
-            "cdc batches refill {source} writes lost files of batches again. A file of the table: restore it from the store's "
-            "versions, or let a new snapshot make the table again: cdc snapshot {source} {tables}"
-        ),
-    ),
+    (MISSING, CorruptBatch, LOST),
 )
 """Words, the class of the error, and its hint."""
 
@@ -144,12 +146,13 @@ _REFUSAL = ("[[cdc: ", " cdc] do: ", " cdc]]")
 
 @contextmanager
 def translate_errors(action: str, table: str) -> Iterator[None]:
-    """Translate Java errors in the block into the error tree, with the table's name."""
+    """Translate errors of Java, and of files of this machine, in the block into the error tree, with the table's name."""
     try:
         yield
-    except CdcError:
+    except CdcError as error:
+        error.fill(table=table, tables=table.replace(", ", " "))
         raise
-    except (Py4JError, PySparkException) as error:
+    except (Py4JError, PySparkException, OSError) as error:
         raise fault_of(error, action, table) from error
 
 
@@ -225,6 +228,11 @@ def _unset(text: str, action: str, table: str) -> CdcError | None:
 def is_missing(error: Exception) -> bool:
     """Whether an error says that a table or namespace does not exist."""
     return any(word in said(error) for word in NO_TABLE)
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether an error says that a file does not exist or is too short."""
+    return isinstance(fault_of(error, "", ""), CorruptBatch)
 
 
 def lacks_metadata(error: Exception) -> bool:

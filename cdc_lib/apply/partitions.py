@@ -14,11 +14,7 @@ from pyiceberg.conversions import to_json
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import IcebergType
 
-from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.rows import Numbers
-
-MOST_PARTITIONS = 200
-"""Most partitions that one process writes rows into: each is a file, and they are written one after the other."""
 
 _TYPE: TypeAdapter[Any] = TypeAdapter(IcebergType)
 
@@ -67,7 +63,6 @@ def partitions_of(
         spec: the partition spec, likewise.
 
     Raises:
-        NeedsSpark: they go into very many partitions.
         ValueError: a value has no partition.
     """
     if not spec["fields"]:
@@ -77,12 +72,11 @@ def partitions_of(
     fields = [_PartitionColumn.of(rows, by_id[one["source-id"]], one) for one in spec["fields"]]
     for field in fields:
         _, codes = np.unique(codes * len(field.values) + field.codes, return_inverse=True)
-    _, firsts, codes = np.unique(codes, return_index=True, return_inverse=True)
-    if len(firsts) > MOST_PARTITIONS:
-        raise NeedsSpark("rows of very many partitions change")
-    for number, first in enumerate(firsts.tolist()):
-        partition = json.dumps({str(field.id): field.value(first) for field in fields})
-        yield partition, rows.take(pa.array(np.flatnonzero(codes == number)))
+    by = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[by], prepend=-1))
+    for start, stop in zip(starts, [*starts[1:], len(by)], strict=True):
+        partition = json.dumps({str(field.id): field.value(by[start]) for field in fields})
+        yield partition, rows.take(pa.array(by[start:stop]))
 
 
 def _plain(column: pa.Array) -> pa.Array:

@@ -10,15 +10,24 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from cdc_lib.apply.data_files import FIELD_ID
+from cdc_lib.apply.data_files import FIELD_ID, DamagedFile, columns_of
 from cdc_lib.apply.deletion_vector import parse_vector
 from cdc_lib.apply.key_rows import Rows
 from cdc_lib.apply.old_rows import StoredRows
+from cdc_lib.apply.rows import numbers_of
+from cdc_lib.errors import CorruptBatch
 
 WHOLE = -1
 """Offset of a file that is not a part of another one."""
+
+NO_ROWS = np.zeros(0, np.int64)
+
+LOST = (
+    "cdc batches refill {source} writes lost files of batches again. A file of the table: restore it from the store's "
+    "versions, or let a new snapshot make the table again: cdc snapshot {source} {tables}"
+)
+"""What to do about a file that cannot be read."""
 
 PATH, POSITION = "file_path", "pos"
 POSITIONS = pa.schema(
@@ -34,7 +43,11 @@ class FileStore(Protocol):
     """Where the files of a lake table are."""
 
     def opened(self, location: str, size: int) -> pa.NativeFile:
-        """Open a file of so many bytes."""
+        """Open a file of so many bytes.
+
+        Raises:
+            FileNotFoundError: it does not exist.
+        """
 
     def read_range(self, location: str, offset: int, size: int) -> bytes:
         """Return a part of a file."""
@@ -52,10 +65,11 @@ class StoredDelete:
 
     Args:
         location: of the file.
-        offset: of a deletion vector in it; :data:`WHOLE` for a file of positions.
+        offset: of a deletion vector in it; :data:`WHOLE` for a file of positions or values.
         size: in bytes, of the vector or the file.
         rows: how many it deletes.
         is_own: whether it deletes rows of this data file alone.
+        equals: columns by whose values it deletes rows, as another writer does; empty if by positions.
     """
 
     location: str
@@ -63,15 +77,81 @@ class StoredDelete:
     size: int
     rows: int
     is_own: bool
+    equals: tuple[pa.Field, ...] = ()
 
-    def positions(self, store: FileStore, data_file: str) -> Rows:
-        """Return the deleted rows of a data file, ascending."""
-        if self.offset != WHOLE:
-            return parse_vector(store.read_range(self.location, self.offset, self.size), self.rows).numbers()
-        with store.opened(self.location, self.size) as stream:
-            rows = pq.read_table(stream, columns=[PATH, POSITION], use_threads=False)
-        found: Rows = rows.filter(pc.equal(rows.column(PATH), data_file)).column(POSITION).to_numpy()
-        return found
+    def positions(self, store: FileStore, data_file: str, stream: pa.NativeFile | None) -> Rows:
+        """Return the deleted rows of a data file, in any order.
+
+        Args:
+            store: holds the file.
+            data_file: location of the data file.
+            stream: reads the data file; needed for deletes by values.
+
+        Raises:
+            CorruptBatch: the file is lost or damaged.
+        """
+        with _named_if_damaged(self.location), _existing():
+            if self.offset != WHOLE:
+                return _vector(store.read_range(self.location, self.offset, self.size), self.rows)
+            with store.opened(self.location, self.size) as file:
+                deleted = columns_of(file, self.equals or list(POSITIONS))
+        if not self.equals:
+            found: Rows = deleted.filter(pc.equal(deleted.column(PATH), data_file)).column(POSITION).to_numpy()
+            return found
+        # Null is a value here.
+        rows = columns_of(stream, self.equals, may_lack=True)
+        numbers = numbers_of(pa.concat_tables([deleted, rows]), deleted.column_names)
+        return np.flatnonzero(np.isin(numbers[deleted.num_rows :], numbers[: deleted.num_rows]))
+
+
+def _vector(blob: bytes, rows: int) -> Rows:
+    try:
+        return parse_vector(blob, rows).numbers()
+    except ValueError as error:
+        raise DamagedFile(str(error)) from error
+
+
+@contextmanager
+def _existing() -> Iterator[None]:
+    """Translate the error of a file that does not exist."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DamagedFile(str(error)) from error
+
+
+@contextmanager
+def _named_if_damaged(location: str) -> Iterator[None]:
+    """Name a file that is read in the block, if it is damaged.
+
+    Raises:
+        CorruptBatch: it is lost or damaged.
+    """
+    try:
+        yield
+    except DamagedFile as error:
+        raise CorruptBatch(
+            f"could not merge: a file of the lake table cannot be read: {error}", hint=LOST, file=location
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class DeadRows:
+    """Positions of a data file's deleted rows, ascending.
+
+    Args:
+        own: those that the file's own deletes have.
+        shared: those that deletes of several files have.
+        equal: those that deletes by values have.
+    """
+
+    own: Rows
+    shared: Rows
+    equal: Rows
+
+    def joined(self, others: Rows = NO_ROWS) -> Rows:
+        """Return the positions of all, and others."""
+        return np.unique(np.concatenate([self.own, self.shared, self.equal, others]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +178,26 @@ class StoredFile:
         """Whether a value of the first key column may lie between two others, or be one of them."""
         return (self.most is None or self.most >= least) and (self.least is None or self.least <= most)
 
-    def deleted(self, store: FileStore) -> tuple[Rows, Rows]:
-        """Return the positions of deleted rows, ascending: those that the file's own deletes have, and those of shared ones."""
-        found: dict[bool, list[Rows]] = {True: [np.zeros(0, np.int64)], False: [np.zeros(0, np.int64)]}
+    def dead(self, store: FileStore, stream: pa.NativeFile | None) -> DeadRows:
+        """Return its deleted rows.
+
+        Args:
+            store: holds what deletes them.
+            stream: reads it; needed for deletes by values.
+
+        Raises:
+            CorruptBatch: a file is lost or damaged.
+        """
+        own, shared, equal = [NO_ROWS], [NO_ROWS], [NO_ROWS]
         for delete in self.deletes:
-            found[delete.is_own].append(delete.positions(store, self.location))
-        return np.unique(np.concatenate(found[True])), np.unique(np.concatenate(found[False]))
+            of_kind = equal if delete.equals else own if delete.is_own else shared
+            of_kind.append(delete.positions(store, self.location, stream))
+        return DeadRows(*(np.unique(np.concatenate(found)) for found in (own, shared, equal)))
+
+    @property
+    def own_deletes(self) -> int:
+        """How many rows its own deletes have; a row of two of them counts twice, as Iceberg counts it."""
+        return sum(delete.rows for delete in self.deletes if delete.is_own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +214,25 @@ class OpenFiles:
 
     @contextmanager
     def stream(self, file: StoredFile) -> Iterator[pa.NativeFile]:
-        """Open a file; it is closed after the block."""
-        with self.store.opened(file.location, file.size) as stream:
-            yield stream
+        """Open a file; it is closed after the block.
 
-    def stored(self, file: StoredFile, stream: pa.NativeFile) -> tuple[StoredRows, Rows, Rows]:
-        """Return the rows of an open file, and the positions that its own deletes have and shared ones."""
-        own, shared = file.deleted(self.store)
-        return StoredRows(stream, self.fields, np.union1d(own, shared), file.rows), own, shared
+        Raises:
+            CorruptBatch: it is lost or damaged.
+        """
+        with _named_if_damaged(file.location):
+            with _existing():
+                opened = self.store.opened(file.location, file.size)
+            with opened as stream:
+                yield stream
+
+    def stored(self, file: StoredFile, stream: pa.NativeFile) -> tuple[StoredRows, DeadRows]:
+        """Return the rows of an open file, and those that are deleted already."""
+        dead = file.dead(self.store, stream)
+        return StoredRows(stream, self.fields, dead.joined(), file.rows), dead
+
+    def dead(self, file: StoredFile) -> DeadRows:
+        """Return the deleted rows of a file."""
+        if not any(delete.equals for delete in file.deletes):
+            return file.dead(self.store, None)
+        with self.stream(file) as stream:
+            return file.dead(self.store, stream)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from cdc_lib.apply.key_rows import AskedKeys, Rows
 from cdc_lib.apply.old_rows import KeysOfChanges
 from cdc_lib.apply.removals import with_mode
 from cdc_lib.apply.rows import last_changes, order_of
-from cdc_lib.apply.stored_files import OpenFiles, StoredFile
+from cdc_lib.apply.stored_files import DeadRows, OpenFiles, StoredFile
 from cdc_lib.apply.versions import EarliestChange, spliced
 from cdc_lib.errors import MergeError
 from cdc_lib.lake.layout import lowest_values
@@ -41,21 +41,31 @@ COUNTED_KEYS = 2_000_000
 """Most keys whose rows are counted in another way, where it is not certain how many rows had to be found."""
 
 
+class Touched(Protocol):
+    """Rows of a data file that changes touch, as :class:`DeletesOf` has them."""
+
+    @property
+    def settled(self) -> Rows:
+        """Positions of rows on which changes decide."""
+
+    @property
+    def positions(self) -> Rows:
+        """Positions of live rows that are deleted."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeletesOf:
     """Rows of a data file that a merge deletes.
 
     Args:
         file: the file.
-        own: positions that the file's own deletes have, ascending.
-        shared: those that deletes of several files have.
+        dead: its rows that are deleted already.
         settled: of rows on which changes decide, ascending: no rule does.
         positions: of live rows that are deleted, ascending.
     """
 
     file: StoredFile
-    own: Rows
-    shared: Rows
+    dead: DeadRows
     settled: Rows
     positions: Rows
 
@@ -191,12 +201,12 @@ class TablePart:
                 positions, numbers = asked.positions(stream)
                 if not len(positions):
                     return None
-                stored, own, shared = self.open.stored(file, stream)
+                stored, dead = self.open.stored(file, stream)
                 positions = asked.replaced(stored, positions, numbers)
                 counts = bool(self.rules) and self.lake.mode == "mirror"
                 removed = len(stored.removed(positions, self.rules, "mirror")[0]) if counts else 0
             # A rule may remove a row that is newer than its change.
-            return DeletesOf(file, own, shared, positions, positions), removed
+            return DeletesOf(file, dead, positions, positions), removed
 
         found = self._of_files(files, find)
         return [of_file for of_file, _ in found], sum(removed for _, removed in found)
@@ -239,11 +249,11 @@ class TablePart:
                 of_keys, _ = positions_of(stream, self.key, asked)
                 if not len(of_keys):
                     return None
-                stored, own, shared = self.open.stored(file, stream)
+                stored, dead = self.open.stored(file, stream)
                 live = np.setdiff1d(of_keys, stored.dead, assume_unique=True)
                 rows = stored.at(live)
             touched = first.may_touch(rows, guard=self.guard)
-            return DeletesOf(file, own, shared, of_keys, live[touched]), rows.filter(pa.array(touched))
+            return DeletesOf(file, dead, of_keys, live[touched]), rows.filter(pa.array(touched))
 
         found = self._of_files([*files_of(bounds)], find)
         versions = (rows for _, rows in found)
@@ -252,7 +262,7 @@ class TablePart:
         )
 
     def with_others(
-        self, file: StoredFile, touched: DeletesOf | None, write: Callable[[list[pa.Table]], None]
+        self, file: StoredFile, touched: Touched | None, write: Callable[[list[pa.Table]], None]
     ) -> DeletesOf:
         """Return the rows of a file that changes touch, and those that rules remove or that are filled.
 
@@ -263,8 +273,9 @@ class TablePart:
         """
         none, mode = np.zeros(0, np.int64), self.lake.mode
         with self.open.stream(file) as stream:
-            stored, own, shared = self.open.stored(file, stream)
-            of_file = touched or DeletesOf(file, own, shared, none, none)
+            stored, dead = self.open.stored(file, stream)
+            known = (none, none) if touched is None else (touched.settled, touched.positions)
+            of_file = DeletesOf(file, dead, *known)
             replaced = [of_file.positions]
             for positions in stored.others(of_file.positions):
                 removed, marked = none, None
@@ -288,7 +299,7 @@ class TablePart:
         found = 0
         for file in files:
             with self.open.stream(file) as stream:
-                stored, _, _ = self.open.stored(file, stream)
+                stored, _ = self.open.stored(file, stream)
                 found += len(np.setdiff1d(joined_positions(stream, self.key, keys), stored.dead))
         if found != known:
             raise wrong_rows(

@@ -170,9 +170,7 @@ class RowsTask:
         """
         file, touched = found
         report, left = TaskReport(), list[pa.Table]()
-        own, shared = file.deleted(self.part.open.store)
-        known = DeletesOf(file, own, shared, touched.settled, touched.positions) if touched is not None else None
-        of_file = self.part.with_others(file, known, left.extend)
+        of_file = self.part.with_others(file, touched, left.extend)
         if left:
             self._write(pa.concat_tables(left), report)
         if len(of_file.positions):

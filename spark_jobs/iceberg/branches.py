@@ -93,7 +93,7 @@ class Branch:
         written = done.rows + done.copied
         self._refuse_wrong(0, added, Rows(written, written))
         self.replaced = done
-        self.rows = None if self.rows is None else self.rows - done.deleted + done.rows
+        self.rows = None if self.rows is None else self.rows - done.deleted - done.uncounted + done.rows
 
     def add(self, files: Collection[Any], change: Rows) -> int:
         """Take over new data files.

@@ -17,8 +17,8 @@ from spark_jobs.iceberg.row_delta import each
 from spark_jobs.runtime.java_classes import JavaClasses
 
 PARQUET = "parquet"
-FILE_FORMAT = "write.format.default"
-"""Table property: the format of new data files, which somebody else may have set."""
+FILE_FORMATS = ("write.format.default", "write.delete.format.default")
+"""Table properties: the formats of new data and delete files, which somebody else may have set."""
 
 
 def write_files(rows: DataFrame, table: Any, options: Mapping[str, str], classes: JavaClasses) -> list[Any]:

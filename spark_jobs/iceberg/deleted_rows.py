@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import io
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_lib.apply.data_files import FIELD_ID
-from cdc_lib.apply.decide import NeedsSpark
+from cdc_lib.apply.data_files import FIELD_ID, lake_fields
 from cdc_lib.apply.deletion_vector import puffin_of
 from cdc_lib.apply.key_rows import Rows
 from cdc_lib.apply.new_files import NewFile
 from cdc_lib.apply.stored_files import POSITIONS, WHOLE, StoredDelete, StoredFile
+from cdc_lib.apply.table_part import DeletesOf
+from cdc_lib.errors import MergeError
 from spark_jobs.iceberg.file_streams import FileStorage, parquet_metrics
 from spark_jobs.iceberg.row_delta import Key, Replacement, each
+from spark_jobs.iceberg.table_metadata import TableMetadata
 
 VECTORS = 3
 """The format version since which rows are deleted by vectors."""
@@ -48,49 +51,70 @@ class DeletedRows:
         storage: where its files are.
         format_version: of the table.
         codec: compression of files of positions.
+        metadata: of the table.
     """
 
     table: Any
     storage: FileStorage
     format_version: int
     codec: str
+    metadata: TableMetadata
 
     def planned(self, task: Any) -> OldFile:
         """Return the data file that a task of Iceberg reads.
 
         Raises:
-            NeedsSpark: its rows are deleted in another way than this table's merges do it.
+            MergeError: it, or what deletes its rows, has a format that is not read.
         """
         java = task.file()
+        _refuse_format(java)
         location, removers = str(java.location()), tuple(each(task.deletes()))
         deletes = tuple(self._of(one, location) for one in removers)
-        if self.format_version >= VECTORS and (len(deletes) > 1 or not all(one.is_own for one in deletes)):
-            raise NeedsSpark("rows of the table are deleted in another way than by deletion vectors")
         stored = StoredFile(location, int(java.fileSizeInBytes()), int(java.recordCount()), deletes)
         return OldFile(stored, java, removers)
 
     def _of(self, java: Any, location: str) -> StoredDelete:
-        form, is_vector = str(java.format()), self.format_version >= VECTORS
-        if str(java.content()) != "POSITION_DELETES" or form != ("PUFFIN" if is_vector else "PARQUET"):
-            raise NeedsSpark("rows of the table are deleted in another way than by its format version")
-        offset, size = WHOLE, int(java.fileSizeInBytes())
-        if is_vector:
+        offset, size, equals = WHOLE, int(java.fileSizeInBytes()), ()
+        if str(java.format()) == "PUFFIN":
             offset, size = int(java.contentOffset()), int(java.contentSizeInBytes())
+        else:
+            _refuse_format(java)
+        if str(java.content()) == "EQUALITY_DELETES":
+            equals = self._fields([int(one) for one in each(java.equalityFieldIds())])
         is_own = str(java.referencedDataFile()) == location
-        return StoredDelete(str(java.location()), offset, size, int(java.recordCount()), is_own)
+        return StoredDelete(str(java.location()), offset, size, int(java.recordCount()), is_own, equals)
 
-    def write(self, rows: Sequence[tuple[OldFile, Rows]], done: Replacement) -> None:
+    def _fields(self, ids: Sequence[int]) -> tuple[pa.Field, ...]:
+        """Return columns that the table has or had."""
+        known = {one["id"]: one for schema in self.metadata.plain["schemas"] for one in schema["fields"]}
+        known |= {one["id"]: one for one in self.metadata.schema["fields"]}
+        if not known.keys() >= {*ids}:
+            raise MergeError(
+                "rows of the lake table are deleted by values of nested columns, which merges do not read",
+                hint="Another program wrote such deletes. Write the table's files again without them (rewrite_data_files in Spark), and merge again.",
+            )
+        return lake_fields([known[one] | {"required": False} for one in ids])
+
+    def write(self, rows: Sequence[DeletesOf], known: Mapping[str, OldFile], done: Replacement) -> None:
         """Mark rows as deleted, also those that the files' own deletes have, which the new ones replace.
 
         Args:
-            rows: data files, and positions of rows, ascending.
+            rows: of each data file.
+            known: the data files by location.
             done: gets the new files.
         """
-        if self.format_version < VECTORS:
-            for file, positions in rows:
+        has_vectors, marked = self.format_version >= VECTORS, list[tuple[OldFile, Rows]]()
+        for one in rows:
+            # Where a vector is, files of positions do not count.
+            replaced = np.union1d(one.dead.own, one.dead.shared) if has_vectors else one.dead.own
+            positions = np.union1d(replaced, one.positions)
+            marked.append((known[one.file.location], positions))
+            done.uncounted += len(positions) - one.file.own_deletes - len(one.positions)
+        if not has_vectors:
+            for file, positions in marked:
                 self._write_positions(file, positions, done)
-        elif rows:
-            self._write_vectors(rows, done)
+        elif marked:
+            self._write_vectors(marked, done)
 
     def _write_vectors(self, rows: Sequence[tuple[OldFile, Rows]], done: Replacement) -> None:
         data, blobs = puffin_of({file.stored.location: positions for file, positions in rows}, "lakecdc")
@@ -131,3 +155,12 @@ class DeletedRows:
 def new_name(suffix: str) -> str:
     """Return a new file's name."""
     return f"00000-0-{secrets.token_hex(16)}{suffix}"
+
+
+def _refuse_format(java: Any) -> None:
+    if (form := str(java.format())) != "PARQUET":
+        raise MergeError(
+            f"a file of the lake table has the format {form}, and merges read only Parquet",
+            hint="Another program wrote it. cdc lake maintain writes such files again as Parquet; then merge again.",
+            file=str(java.location()),
+        )

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 
+from cdc_lib.apply.data_files import DamagedFile
+from spark_jobs.errors import is_lost, said
 from spark_jobs.runtime.java_classes import JavaClasses
 
 _LOCAL = "file:"
@@ -56,7 +60,8 @@ class InputStream(io.RawIOBase):
     def __init__(self, file: Any, size: int, classes: JavaClasses) -> None:
         self._size = size
         self._classes = classes
-        self._stream = file.newStream()
+        with _lost_is_damaged():
+            self._stream = file.newStream()
         self._large: _LargeReads | None = None
         self._at = self._java_at = 0
 
@@ -83,13 +88,14 @@ class InputStream(io.RawIOBase):
         wanted = left if size < 0 else min(size, left)
         if not wanted:
             return b""
-        if self._at != self._java_at:
-            self._stream.seek(self._at)
-        if wanted < _LARGE:
-            data = bytes(self._stream.readNBytes(wanted))
-        else:
-            self._large = self._large or _LargeReads(self._stream, self._classes)
-            data = self._large.read(wanted)
+        with _lost_is_damaged():
+            if self._at != self._java_at:
+                self._stream.seek(self._at)
+            if wanted < _LARGE:
+                data = bytes(self._stream.readNBytes(wanted))
+            else:
+                self._large = self._large or _LargeReads(self._stream, self._classes)
+                data = self._large.read(wanted)
         self._at = self._java_at = self._at + len(data)
         return data
 
@@ -206,27 +212,41 @@ class FileStorage:
             location: of the file.
             data: its bytes.
         """
+        with self.created(location) as file:
+            file.write(data)
+
+    @contextmanager
+    def created(self, location: str) -> Iterator[IO[bytes]]:
+        """Write a file, which must not exist, in the block."""
         if location.startswith(_LOCAL):
             path = Path(location.removeprefix(_LOCAL))
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("xb") as file:
-                file.write(data)
+            with path.open("x+b") as file:
+                yield file
             return
-        stream = self.io.newOutputFile(location).create()
-        if len(data) < _LARGE:
-            stream.write(data)
-        else:
-            self._copy(data, stream)
-        stream.close()
-
-    def _copy(self, data: bytes, stream: Any) -> None:
-        """Let Java read bytes from a file of this machine into its stream."""
         with tempfile.NamedTemporaryFile(prefix="lakecdc-") as file:
-            file.write(data)
+            yield file
             file.flush()
-            source = self.classes.named("java.io.FileInputStream")(file.name)
-            source.transferTo(stream)
-            source.close()
+            stream = self.io.newOutputFile(location).create()
+            if file.seek(0, io.SEEK_END) < _LARGE:
+                file.seek(0)
+                stream.write(file.read())
+            else:  # Java reads it there
+                source = self.classes.named("java.io.FileInputStream")(file.name)
+                source.transferTo(stream)
+                source.close()
+            stream.close()
+
+
+@contextmanager
+def _lost_is_damaged() -> Iterator[None]:
+    """Translate Java's errors about a file that does not exist or is too short."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        if not is_lost(error):
+            raise
+        raise DamagedFile(said(error)) from error
 
 
 def parquet_metrics(footer: bytes, config: Any, classes: JavaClasses) -> Any:

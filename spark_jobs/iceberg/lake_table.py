@@ -18,7 +18,6 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -153,12 +152,7 @@ class IcebergTable(DefinedTable):
                 rows = ArrowRows.of_table(self._session, loaded.java, loaded.metadata, table, self._table)
                 fields = rows.files.fields
                 done = rows.apply(read(fields), commit, guard=guard, tasks=spread(fields) if spread is not None else ())
-            except (
-                NeedsSpark,
-                pa.ArrowException,
-                OSError,
-                ValueError,
-            ) as why:  # Spark says what is wrong with a damaged file
+            except NeedsSpark as why:
                 log.info("%s: merged by Spark SQL: %s", self._name, why)
                 return None
             self._mark(table, commit)

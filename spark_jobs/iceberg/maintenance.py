@@ -29,7 +29,7 @@ from cdc_lib.model.table_mode import IS_CURRENT
 from cdc_lib.store.clock import refuse_later_commit
 from spark_jobs.errors import is_missing, lacks_metadata, translate_errors
 from spark_jobs.iceberg.branches import drop_left_over
-from spark_jobs.iceberg.data_files import FILE_FORMAT, PARQUET
+from spark_jobs.iceberg.data_files import FILE_FORMATS, PARQUET
 from spark_jobs.iceberg.ddl import set_sql
 from spark_jobs.iceberg.layout_change import change_sql
 from spark_jobs.iceberg.loading import load_metadata, load_table, metadata_of
@@ -158,8 +158,11 @@ class Upkeep:
         order = ", ".join(f"{quoted(name)} ASC NULLS FIRST" for name in self._key() or ORDER)
         # Without an argument it is the table's own order, which follows renames of columns.
         by = "" if layout.sort_by else f"sort_order => {text_literal(order)}, "
-        everything = (change is not None and change.rewrites) or self._has_other_files()
+        has_others = self._has_other_files()
+        everything = (change is not None and change.rewrites) or has_others
         options = (
+            # No delete of another format is about files that are newer than it.
+            f"'use-starting-sequence-number', '{str(not has_others).lower()}', "
             f"'min-input-files', '{self._settings.min_small_files}', "
             f"'delete-ratio-threshold', '{self._settings.max_deleted_ratio}', "
             f"'rewrite-all', '{str(everything).lower()}'"
@@ -173,12 +176,12 @@ class Upkeep:
         }
 
     def _has_other_files(self) -> bool:
-        """Whether somebody gave the table another file format than Parquet, which alone is read without Spark; it is undone."""
-        foreign = load_metadata(self._session, self._name).properties.get(FILE_FORMAT, PARQUET).lower() != PARQUET
-        if foreign:
-            self._session.sql(set_sql(self._name, {FILE_FORMAT: PARQUET}))
-        files = self._session.table(f"{full_name(self._name)}.data_files")
-        return foreign or bool(files.where(f"upper(file_format) <> '{PARQUET.upper()}'").limit(1).count())
+        """Whether somebody gave the table other file formats than Parquet, which alone is read without Spark; it is undone."""
+        properties = load_metadata(self._session, self._name).properties
+        if foreign := [name for name in FILE_FORMATS if properties.get(name, PARQUET).lower() != PARQUET]:
+            self._session.sql(set_sql(self._name, dict.fromkeys(foreign, PARQUET)))
+        files = self._session.table(f"{full_name(self._name)}.files")
+        return bool(foreign) or bool(files.where("upper(file_format) NOT IN ('PARQUET', 'PUFFIN')").limit(1).count())
 
     def _count(self) -> dict[str, int]:
         """Compute the distinct values of the key columns, if many rows changed since the last time."""

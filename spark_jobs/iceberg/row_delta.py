@@ -66,6 +66,7 @@ class Replacement:
         deleted: number of rows that are deleted.
         rows: number of new rows.
         copied: number of other rows of files of which a row is deleted, which are written again.
+        uncounted: rows by which Iceberg's count falls besides: more deletes have them than before, negative if fewer.
         data: new data files, by key.
         deletes: new deletion vectors.
         removed_data: data files all of whose rows are deleted or written again.
@@ -76,6 +77,7 @@ class Replacement:
     deleted: int = 0
     rows: int = 0
     copied: int = 0
+    uncounted: int = 0
     data: dict[Key, Any] = field(default_factory=dict)
     deletes: dict[Key, Any] = field(default_factory=dict)
     removed_data: dict[Key, Any] = field(default_factory=dict)
@@ -87,6 +89,7 @@ class Replacement:
         self.deleted += other.deleted
         self.rows += other.rows
         self.copied += other.copied
+        self.uncounted += other.uncounted
         self.data |= other.data
         self.deletes |= other.deletes
         self.removed_data |= other.removed_data

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from cdc_lib.apply.data_files import CODEC, FIELD_ID, LEVEL, codec_of, lake_fields, named, rows_at
-from cdc_lib.apply.decide import NeedsSpark
+from cdc_lib.apply.data_files import CODEC, FIELD_ID, LEVEL, codec_of, groups_at, lake_fields, named
 from cdc_lib.apply.key_rows import Rows
 from cdc_lib.apply.lineage import LINEAGE, SINCE, with_lineage
 from cdc_lib.apply.new_files import FileFormat, NewFile
 from cdc_lib.apply.stored_files import WHOLE, OpenFiles, StoredFile
 from cdc_lib.apply.table_part import DeletesOf, KeyBounds
+from cdc_lib.errors import MergeError
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.table_mode import IS_CURRENT, VALID_TO
 from spark_jobs.iceberg.deleted_rows import DeletedRows, OldFile, new_name
@@ -24,15 +27,14 @@ from spark_jobs.iceberg.file_streams import FileStorage, parquet_metrics
 from spark_jobs.iceberg.row_delta import Replacement, each, has_few_manifests, in_this_thread
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.runtime.java_classes import java_classes
-from spark_jobs.runtime.parallelism import is_local
 
-MOST_RECORDS, MOST_RECORDS_HERE = 5_000_000, 20_000_000
-"""Most rows whose keys this process reads: those of more are read by all executors, or by the cores of this machine."""
+_COPIED_AT_ONCE = 2
+"""Files that are written again at the same time."""
 
-_MOST_COPIED = 16 << 20
-"""Most bytes of files that are written again without some of their rows."""
+_COPY_BYTES = 16 << 20
+"""Bytes of rows in memory that are written again together: as many row groups of a file, or as many small files."""
 
-_ENCRYPTED = "encryption.key-id"
+_ENCRYPTED, _MAPPING = "encryption.key-id", "schema.name-mapping.default"
 _OVERRIDES = {CODEC: "spark.sql.iceberg.compression-codec", LEVEL: "spark.sql.iceberg.compression-level"}
 """Settings of a session that count more than the properties of a table."""
 
@@ -47,7 +49,6 @@ class RowFiles:
         metadata: of the table.
         format: of new files.
         open: opens files.
-        most_records: rows that are read.
         deleted: of the table.
         known: planned files, by location.
     """
@@ -57,7 +58,6 @@ class RowFiles:
     metadata: TableMetadata
     format: FileFormat
     open: OpenFiles
-    most_records: int
     deleted: DeletedRows
     known: dict[str, OldFile] = field(default_factory=dict)
 
@@ -66,19 +66,22 @@ class RowFiles:
         """Return the files of a table, for the Java process of a session.
 
         Raises:
-            NeedsSpark: the table is one that only Spark writes.
+            MergeError: the table has files that are not written here.
         """
-        plain, properties = metadata.plain, metadata.properties
+        properties = metadata.properties
         if _ENCRYPTED in properties:
-            raise NeedsSpark("the table is encrypted")
+            raise MergeError(
+                "the lake table is encrypted, and merges write only plain files",
+                hint=f"Unset {_ENCRYPTED}, or drop the lake table and make it again: cdc lake drop {{source}} {{table}}, then cdc snapshot {{source}} {{table}}",
+            )
         overrides = {one: session.conf.get(name, None) for one, name in _OVERRIDES.items()}
         properties = {**properties, **{one: text for one, text in overrides.items() if text is not None}}
-        version, codec = int(plain["format-version"]), codec_of(properties)
-        most = MOST_RECORDS_HERE if is_local(session) else MOST_RECORDS
-        fields, storage = lake_fields(metadata.schema["fields"]), FileStorage(table.io(), java_classes(session))
-        deleted = DeletedRows(table, storage, version, codec)
-        written = FileFormat(lake, metadata.schema, metadata.spec, properties)
-        return cls(table, storage, metadata, written, OpenFiles(storage, fields), most, deleted)
+        fields = lake_fields(metadata.schema["fields"], properties.get(_MAPPING))
+        storage, version = FileStorage(table.io(), java_classes(session)), int(metadata.plain["format-version"])
+        deleted = DeletedRows(table, storage, version, codec_of(properties), metadata)
+        name = str(table.name())
+        written = FileFormat(lake, metadata.schema, metadata.spec, metadata.sort_order, properties, name)
+        return cls(table, storage, metadata, written, OpenFiles(storage, fields), deleted)
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
@@ -93,11 +96,11 @@ class RowFiles:
             with_bounds: whether the files show the bounds of the first key column.
 
         Raises:
-            NeedsSpark: they have very many rows, or their rows are deleted in another way than by deletion vectors.
+            MergeError: a file has a format that is not read.
         """
         if self.metadata.current is None:
             return
-        scan, records = self.table.newScan().useSnapshot(self.metadata.current.id), 0
+        scan = self.table.newScan().useSnapshot(self.metadata.current.id)
         if has_few_manifests(self.metadata.current.summary):
             scan = scan.planWith(in_this_thread(self.storage.classes))
         scan = scan.includeColumnStats() if with_bounds else scan
@@ -105,9 +108,6 @@ class RowFiles:
         try:
             for task in each(files):
                 file = self.deleted.planned(task)
-                records += file.stored.rows
-                if records > self.most_records:
-                    raise NeedsSpark("the keys of very many rows have to be read")
                 self.known[file.stored.location] = file
                 yield self._bounded(file) if with_bounds else file.stored
         finally:
@@ -159,24 +159,36 @@ class RowFiles:
             self.storage.write(location, data)
             self.add(NewFile.of(location, data, partition), done)
 
-    def add(self, file: NewFile, done: Replacement) -> None:
+    def add(self, file: NewFile, done: Replacement, of: OldFile | None = None) -> None:
         """Let a merge add a data file that was written.
 
         Args:
             file: the file.
             done: gets it.
+            of: the file of whose rows it is a copy, in the same partition; None for new rows.
         """
         config = self.storage.classes.static("org.apache.iceberg.MetricsConfig", "forTable")(self.table)
         metrics = parquet_metrics(file.footer, config, self.storage.classes)
-        builder = self.storage.classes.static("org.apache.iceberg.DataFiles", "builder")(self.table.spec())
+        spec, order = self.table.spec(), self.table.sortOrder()
+        partition = self._values(file.partition) if file.partition else None
+        if of is not None:
+            spec, order, partition = self._place(of)
+        builder = self.storage.classes.static("org.apache.iceberg.DataFiles", "builder")(spec)
         builder = builder.withPath(file.location).withFormat("parquet").withFileSizeInBytes(file.size)
-        builder = builder.withMetrics(metrics).withSortOrder(self.table.sortOrder())
-        builder = builder.withPartition(self._values(file.partition)) if file.partition else builder
+        builder = builder.withMetrics(metrics)
+        builder = builder if order is None else builder.withSortOrder(order)
+        builder = builder if partition is None else builder.withPartition(partition)
         done.data[file.location, WHOLE] = builder.build()
 
     def _values(self, partition: str) -> Any:
         parse = self.storage.classes.static("org.apache.iceberg.SingleValueParser", "fromJson")
         return parse(self.table.spec().partitionType(), partition)
+
+    def _place(self, file: OldFile) -> tuple[Any, Any, Any]:
+        """Return partition spec, sort order and partition of a file; None for those that it does not have."""
+        spec = self.table.specs().get(file.java.specId())
+        order = self.table.sortOrders().get(file.java.sortOrderId())
+        return spec, order, file.java.partition() if spec.isPartitioned() else None
 
     def delete(self, deletes: Sequence[DeletesOf], done: Replacement) -> None:
         """Delete rows: as the table's layout says, they are marked, or the others of their files are written again.
@@ -184,48 +196,81 @@ class RowFiles:
         Args:
             deletes: the rows of each file, at least one.
             done: gets the files.
-
-        Raises:
-            NeedsSpark: large files would be written again.
         """
-        marked, copied = list[tuple[OldFile, Rows]](), list[tuple[OldFile, Rows]]()
+        marked, copied = list[DeletesOf](), list[tuple[OldFile, Rows]]()
         for one in deletes:
-            file, positions = self.known[one.file.location], np.union1d(one.own, one.positions)
+            file, dead = self.known[one.file.location], one.dead.joined(one.positions)
             done.deleted += len(one.positions)
             done.removed_deletes |= file.own_deletes
-            is_whole = len(positions) == one.file.rows
+            is_whole = len(dead) == one.file.rows
             # Shared deletes of a file that is removed would count as deletes of other rows.
-            if len(one.shared) or not (is_whole or self.format.lake.copies_on_write):
-                marked.append((file, positions))
+            if len(one.dead.shared) or not (is_whole or self.format.lake.copies_on_write):
+                marked.append(one)
                 continue
             done.removed_data[one.file.location, WHOLE] = file.java
+            done.uncounted += len(dead) - one.file.own_deletes - len(one.positions)
             if not is_whole:
-                copied.append((file, positions))
-        self.deleted.write(marked, done)
-        if copied:
-            self._copy(copied, done)
+                copied.append((file, dead))
+        self.deleted.write(marked, self.known, done)
+        self._copy(copied, done)
 
     def _copy(self, files: Sequence[tuple[OldFile, Rows]], done: Replacement) -> None:
         """Write the rows of files again, without those at some positions.
 
+        A large file becomes another one in its partition, in memory that some of its row groups need; small ones are written together.
+
         Args:
             files: each with positions of rows, ascending.
             done: gets the new files.
-
-        Raises:
-            NeedsSpark: they are large.
         """
-        if sum(file.stored.size for file, _ in files) > _MOST_COPIED:
-            raise NeedsSpark("large files are written again")
-        has_lineage, copies = self.deleted.format_version >= SINCE, list[pa.Table]()
-        fields = (*self.fields, *(LINEAGE if has_lineage else ()))
-        for file, without in files:
-            java = file.java
-            kept = np.setdiff1d(np.arange(file.stored.rows), without, assume_unique=True)
-            with self.open.stream(file.stored) as stream:
-                rows = rows_at(stream, fields, kept)
-            done.copied += len(kept)
-            copies.append(
-                with_lineage(rows, kept, java.firstRowId(), int(java.dataSequenceNumber())) if has_lineage else rows
-            )
-        self.write(pa.concat_tables(copies), done, fields)
+        fields, lock = (*self.fields, *(LINEAGE if self.deleted.format_version >= SINCE else ())), Lock()
+        small, copied = list[pa.Table](), Replacement()
+
+        def copy(both: tuple[OldFile, Rows]) -> None:
+            (file, without), own, together = both, Replacement(), list[pa.Table]()
+            chunks = self._left(file, without, fields)
+            first, second = next(chunks), next(chunks, None)
+            if second is not None:
+                self._copy_large(file, chain([first, second], chunks), own)
+            with lock:
+                if second is None:
+                    small.append(first)
+                    if sum(rows.nbytes for rows in small) > _COPY_BYTES:
+                        together, small[:] = small[:], []
+            if together:
+                self.write(pa.concat_tables(together), own, fields)
+            own.copied = file.stored.rows - len(without)
+            with lock:
+                copied.add(own)
+
+        with ThreadPoolExecutor(_COPIED_AT_ONCE) as threads:
+            list(threads.map(copy, files))
+        if small:
+            self.write(pa.concat_tables(small), copied, fields)
+        done.add(copied)
+
+    def _left(self, file: OldFile, without: Rows, fields: Sequence[pa.Field]) -> Iterator[pa.Table]:
+        """Yield the rows of a file that are not at some positions, with their lineage; many row groups together."""
+        java, is_left = file.java, np.ones(file.stored.rows, np.bool_)
+        is_left[without] = False
+        first, sequence = java.firstRowId(), int(java.dataSequenceNumber())
+        found, size = list[pa.Table](), 0
+        with self.open.stream(file.stored) as stream:
+            for rows, positions in groups_at(stream, fields, np.flatnonzero(is_left)):
+                found.append(with_lineage(rows, positions, first, sequence) if LINEAGE[0] in fields else rows)
+                size += rows.nbytes
+                if size > _COPY_BYTES:
+                    yield pa.concat_tables(found)
+                    found, size = [], 0
+        if found:
+            yield pa.concat_tables(found)
+
+    def _copy_large(self, file: OldFile, chunks: Iterable[pa.Table], done: Replacement) -> None:
+        """Write rows of a file as another one in its partition."""
+        spec, _, partition = self._place(file)
+        place = (new_name(".parquet"),) if partition is None else (spec, partition, new_name(".parquet"))
+        location = str(self.table.locationProvider().newDataLocation(*place))
+        with self.storage.created(location) as to:
+            self.format.write(chunks, to)
+            written = NewFile.read(location, to)
+        self.add(written, done, file)

@@ -112,7 +112,7 @@ class SpreadRows:
 
         def look(pair: tuple[StoredFile, TouchedFile]) -> None:
             file, rows = pair
-            found[file.location] = DeletesOf(file, *file.deleted(store), rows.settled, rows.positions)
+            found[file.location] = DeletesOf(file, self.files.open.dead(file), rows.settled, rows.positions)
 
         in_threads(self.session, look, touched, store.at_once(file.location for file, _ in touched))
         return found

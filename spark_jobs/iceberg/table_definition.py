@@ -160,14 +160,15 @@ class DefinedTable:
 
     def lacks(self, error: Exception) -> bool:
         """Whether an error says that a file of this table is lost."""
-        cause = error.__cause__
-        if not isinstance(error, CorruptBatch) or not isinstance(cause, Exception):
+        if not isinstance(error, CorruptBatch):
             return False
         try:
             location = str(self._java().location())
         except Py4JJavaError as another:
             return lacks_metadata(another)
-        return f"{urlsplit(location).path.rstrip('/')}/" in said(cause)
+        cause = error.__cause__
+        text = said(cause) if isinstance(cause, Exception) else ""
+        return f"{urlsplit(location).path.rstrip('/')}/" in f"{error.context.get('file')} {text}"
 
     def discard(self) -> None:
         """Remove the table from the catalog; its files stay where they are."""

@@ -93,6 +93,11 @@ class TableMetadata:
         return next(one for one in self.plain["partition-specs"] if one["spec-id"] == self.plain["default-spec-id"])
 
     @property
+    def sort_order(self) -> Mapping[str, Any]:
+        """The current sort order, as the metadata file has it."""
+        return next(one for one in self.plain["sort-orders"] if one["order-id"] == self.plain["default-sort-order-id"])
+
+    @property
     def properties(self) -> Mapping[str, str]:
         """The table's properties."""
         properties: Mapping[str, str] = self.plain.get("properties", {})

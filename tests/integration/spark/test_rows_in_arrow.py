@@ -11,7 +11,7 @@ from itertools import count
 import pyarrow.parquet as pq
 import pytest
 
-from cdc_lib.apply import old_rows, partitions, parts
+from cdc_lib.apply import old_rows, parts
 from cdc_lib.model.ddl_effect import AddedDefault
 from cdc_lib.model.lake_table import MODE_COLUMNS
 from cdc_lib.model.schema import SourceType
@@ -323,13 +323,12 @@ def test_old_files_keep_the_partitions_that_they_were_written_with(lake, ways):
     assert {one["spec_id"] for one in files(lake, arrow)} == {0, 1}
 
 
-@pytest.mark.parametrize("most", [1, 2])
-@pytest.mark.parametrize("layout", [{"partition_by": ["bucket(2, id)"]}])
-def test_rows_of_very_many_partitions_are_written_by_spark(ways, monkeypatch, most):
-    """Each partition is a file, for which Java is called several times."""
-    _, merge = ways
-    monkeypatch.setattr(partitions, "MOST_PARTITIONS", most)
-    merge(FIRST, by=1 if most == 2 else 0)
+@pytest.mark.parametrize("layout", [{"partition_by": ["id"]}])
+def test_rows_of_very_many_partitions_are_one_file_each(lake, ways):
+    (arrow, _), merge = ways
+    merge([row("c", 10 + key, key % 250, f"{key}") for key in range(90)])
+    found = lake.spark.sql(f"SELECT partition.id, record_count FROM {lake.name(arrow)}.data_files").collect()
+    assert sorted(map(tuple, found)) == [(key, 1) for key in range(90)]
 
 
 def test_tables_that_share_a_lake_table_are_merged_in_one_commit(lake, monkeypatch):

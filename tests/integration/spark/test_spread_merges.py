@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from itertools import count
+from pathlib import Path
 
 import pytest
 
 from cdc_lib.apply import parts
+from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.ddl_effect import AddedDefault
 from cdc_lib.model.lake_table import MODE_COLUMNS
 from cdc_lib.model.schema import SourceType
@@ -17,6 +19,7 @@ from spark_jobs.merging import rows_commit
 from spark_jobs.merging.rows_commit import RowsCommit
 from spark_jobs.runtime import executors
 from tests.harness.lake.batches import BIGINT, INT, TEXT, Row, table
+from tests.harness.lake.past import local_path
 from tests.harness.lake.running import Lake
 
 COLUMNS = {"id": BIGINT, "name": TEXT, "price": SourceType("decimal", precision=12, scale=2), "n": INT}
@@ -77,6 +80,7 @@ def ways(lake, monkeypatch, mode, layout):
         assert by_tasks == by_driver
         return by_tasks
 
+    merge.tables = [here.name(name) for name in names]
     return merge
 
 
@@ -103,3 +107,20 @@ def test_files_are_written_again_for_the_rows_that_tasks_found(ways):
 
 def test_the_first_load_is_written_by_tasks(ways):
     assert len(ways([row("r", 0, key) for key in range(300)], read_at=50)) == 300
+
+
+def test_a_damaged_file_that_a_task_reads_is_named(ways, lake):
+    """Also one that is lost; nothing is merged."""
+    ways([row("c", 10 + key, key) for key in range(1, 90)])
+    paths = lake.spark.sql(f"SELECT file_path FROM {ways.tables[0]}.data_files").collect()
+    whole = {Path(local_path(row[0])): Path(local_path(row[0])).read_bytes() for row in paths}
+    for damage in (lambda path, data: path.write_bytes(data[:-30]), lambda path, _: path.unlink()):
+        for path, data in whole.items():
+            damage(path, data)
+        with pytest.raises(CorruptBatch) as raised:
+            ways([row("u", 110, 1, "second")])
+        assert any(path.name in raised.value.what for path in whole)
+        assert "restore it from the store's versions" in raised.value.hint
+        for path, data in whole.items():
+            path.write_bytes(data)
+    assert (1, "second") in {found[:2] for found in ways([row("u", 310, 1, "second")])}

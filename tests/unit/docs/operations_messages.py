@@ -13,6 +13,15 @@ FOLLOWED_ELSEWHERE = {
     "column …: … is smaller than …, the smallest value that its partition by truncate can hold": (
         "tests/integration/spark/test_truncated_partitions.py::test_with_another_partition_the_merge_goes_on"
     ),
+    "a file of the lake table has the format …, and merges read only Parquet": (
+        "tests/integration/spark/test_foreign_files.py::test_deletes_of_another_format_are_refused_until_maintenance_writes_the_rows_again"
+    ),
+    "column … of the lake table has the type …, which a merge does not write": "tests/integration/spark/test_foreign_files.py::test_columns_of_other_types_are_written_or_refused",
+    "rows of the lake table are deleted by values of nested columns, which merges do not read": (
+        "tests/integration/spark/test_foreign_files.py::test_deletes_by_values_of_nested_columns_are_refused"
+    ),
+    "the lake table asks for files with the compression …": "tests/integration/spark/test_foreign_files.py::test_a_compression_that_spark_does_not_read_is_refused",
+    "the lake table is encrypted, and merges write only plain files": "tests/integration/spark/test_foreign_files.py::test_an_encrypted_table_is_refused",
     "the lake table … cannot be read: …; the source dropped the table, so that no snapshot can make it again": (
         "tests/integration/spark/test_lost_lake_files.py::test_a_lost_table_that_the_source_dropped_is_named_until_a_person_gives_it_up"
     ),
