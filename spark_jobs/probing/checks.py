@@ -25,6 +25,8 @@ from spark_jobs.errors import said
 from spark_jobs.probing.faults import cause_of, fault
 from spark_jobs.probing.limits import STORE
 from spark_jobs.runtime.attach import tag_thread
+from spark_jobs.runtime.executors import lacking_on
+from spark_jobs.runtime.parallelism import is_local
 from spark_jobs.runtime.session import set_for, store_session, table_session
 from spark_jobs.sql import full_name
 
@@ -33,6 +35,15 @@ MOST_TASKS = 8
 
 WAIT_FOR_TASK = 60.0
 """Seconds that a cluster has to start executors and to run the first tasks."""
+
+PYTHON_THERE = "Spark's executors share merges of more than a million changes"
+PYTHON_MISSING = (
+    "Spark's executors cannot share merges of more than a million changes, which the driver does alone: {why}"
+)
+PYTHON_HINT = (
+    "Install this Python and pip install lakecdc[spark] at the same path on all machines of the cluster, or send an archive with them "
+    "(spark.archives), and name its Python: spark.pyspark.python."
+)
 
 _COLUMN = "number"
 _HOST = "java_method('java.net.InetAddress', 'getLocalHost')"
@@ -50,6 +61,11 @@ def check_tasks(spark: SparkSession, config: SourceConfig, wait: float = WAIT_FO
         rows = spark.range(0, tasks, 1, tasks).selectExpr(f"{_HOST} AS host").distinct().collect()
     hosts = ", ".join(sorted({row.host.partition("/")[0] or row.host for row in rows}))
     yield Finding("ok", f"Spark {spark.version} on {master} runs the jobs of {config.source}, its tasks on {hosts}")
+    if is_local(spark):
+        return
+    with _cancelled_after(spark, wait, master):
+        lacks = lacking_on(spark.sparkContext)
+    yield Finding("warning", PYTHON_MISSING.format(why=lacks), PYTHON_HINT) if lacks else Finding("ok", PYTHON_THERE)
 
 
 def check_store(spark: SparkSession, config: SourceConfig) -> Iterator[Finding]:

@@ -60,7 +60,8 @@ def lacking_on(context: SparkContext) -> str:
         context.addPyFile(str(_code()))
         [why] = context.parallelize([MODULES], 1).map(lacking).collect()
     except (Py4JError, PySparkException) as error:
-        *_, why = said(error).strip().splitlines()
+        *_, last = said(error).strip().splitlines()
+        why = f"{context.pythonExec} fails there: {last}"
     if why:
         log.warning("executors run no tasks of merges, so the driver does all: %s", why)
     return why

@@ -18,6 +18,7 @@ import yaml
 from cdc_lib.jobs.client import raise_for
 from demo.shop import seed
 from demo.shop.workload import Workload
+from spark_jobs.probing.checks import PYTHON_THERE
 from tests.harness.network.holding_proxy import HoldingProxy
 from tests.harness.servers import MySqlServer, S3Server
 from tests.harness.servers.azure import AzureServer
@@ -158,7 +159,9 @@ def test_the_lake_equals_the_source_through_everything(source: Source, cluster: 
     source.execute("DELETE FROM orders WHERE id = 1")
     source.cdc("run shop")
     assert source.verified()["clean"]
-    assert "executors write and read tables" in source.cdc("doctor shop --spark --json")
+    doctor = source.cdc("doctor shop --spark --json")
+    assert "executors write and read tables" in doctor
+    assert PYTHON_THERE in doctor
     written = cluster.executors()
     assert len(written) == 2  # both workers ran tasks of the driver that stays
     assert all("Finished task" in text for text in written)
