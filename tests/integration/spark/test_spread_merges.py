@@ -124,6 +124,8 @@ def test_a_damaged_file_that_a_task_reads_is_named(ways, lake):
         for path, data in whole.items():
             path.write_bytes(data)
     assert (1, "second") in {found[:2] for found in ways([row("u", 310, 1, "second")])}
+
+
 def test_the_driver_merges_where_executors_have_no_python(ways, lake, monkeypatch, caplog):
     """It says what is missing."""
     monkeypatch.setattr(lake.spark.sparkContext, "pythonExec", "a-python-that-nobody-has")
