@@ -74,11 +74,17 @@ class FileFormat:
     name: str
 
     def refuse(self, rows: pa.Table) -> None:
-        """Refuse rows that the table's layout cannot hold: Iceberg would not find them again.
+        """Refuse rows that the table cannot hold, or that Iceberg would not find again by its layout.
 
         Raises:
             MergeError: there are some.
         """
+        for column in (str(one["name"]) for one in self.schema["fields"] if one["required"]):
+            if rows.column(column).null_count:
+                raise MergeError(
+                    f"column {column} of the lake table takes no null, and a row has no value of it",
+                    hint=f"Another program made it so: ALTER TABLE … ALTER COLUMN `{column}` DROP NOT NULL in Spark, and merge again.",
+                )
         for column, low in lowest_values(self.lake.layout, self.lake.columns).items():
             least = pc.min(rows.column(column)).as_py()
             if least is not None and least < Decimal(low):

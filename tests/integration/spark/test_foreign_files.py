@@ -262,6 +262,25 @@ def test_a_column_with_a_default_has_it_in_files_that_lack_it(lake, layout):
     assert found == {key: None if key in (1, 50) else 7 for key in of.rows}
 
 
+def test_a_column_that_another_writer_made_required_is_named(lake):
+    """A change brings no value of it; once it may be null, the merge goes on."""
+    of = Table(lake)
+    jvm = of.lake.spark._jvm
+    kind, value = (
+        jvm.org.apache.iceberg.types.Types.IntegerType.get(),
+        jvm.org.apache.iceberg.expressions.Expressions.lit(7),
+    )
+    of.java().updateSchema().addRequiredColumn("more", kind, "", value).commit()
+    of.check()
+    with pytest.raises(MergeError, match="column more of the lake table takes no null") as refused:
+        of.change({1: "second"})
+    assert "ALTER COLUMN `more` DROP NOT NULL" in refused.value.hint
+    of.sql("ALTER TABLE {} ALTER COLUMN `more` DROP NOT NULL")
+    of.change({1: "second"})
+    of.check()
+    assert {tuple(row) for row in of.sql("SELECT more, count(*) FROM {} GROUP BY more")} == {(7, 39), (None, 1)}
+
+
 NESTED = {
     "s": ("struct<a: int, b: array<string>>", "named_struct('a', 1, 'b', array('x', null))"),
     "m": ("map<string, decimal(10, 2)>", "map('k', 1.50)"),

@@ -20,6 +20,9 @@ FOLLOWED_ELSEWHERE = {
     "rows of the lake table are deleted by values of nested columns, which merges do not read": (
         "tests/integration/spark/test_foreign_files.py::test_deletes_by_values_of_nested_columns_are_refused"
     ),
+    "column … of the lake table takes no null, and a row has no value of it": (
+        "tests/integration/spark/test_foreign_files.py::test_a_column_that_another_writer_made_required_is_named"
+    ),
     "the lake table asks for files with the compression …": "tests/integration/spark/test_foreign_files.py::test_a_compression_that_spark_does_not_read_is_refused",
     "the lake table is encrypted, and merges write only plain files": "tests/integration/spark/test_foreign_files.py::test_an_encrypted_table_is_refused",
     "the lake table … cannot be read: …; the source dropped the table, so that no snapshot can make it again": (
