@@ -233,7 +233,27 @@ class Reselect(Protocol[Rows]):
         ...
 
 
-ReadRows = Callable[[tuple[pa.Field, ...]], Iterator[pa.Table]]
+class LakeRows(Protocol):
+    """The rows of a lake table as it was loaded."""
+
+    @property
+    def fields(self) -> tuple[pa.Field, ...]:
+        """All columns of the table."""
+        ...
+
+    def live(self, names: Sequence[str], within: str, least: int | None, most: int | None) -> Iterator[pa.Table]:
+        """Yield columns of all rows but those in files that have no row of a range.
+
+        Args:
+            names: of the columns.
+            within: the column of the range.
+            least: no value is less; None for no lower bound.
+            most: no value is greater; None for no upper bound.
+        """
+        ...
+
+
+ReadRows = Callable[[LakeRows], Iterator[pa.Table]]
 """Reads changes in the columns of a lake table, with ``_op``, in any number of tables; raises NeedsSpark if they do not fit into them."""
 
 FilesForTasks = Callable[[tuple[pa.Field, ...]], Sequence[Any]]

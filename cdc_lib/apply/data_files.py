@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
+from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows, comparable
 from cdc_lib.errors import MergeError
 from cdc_lib.model.layout import SortField
 
@@ -218,7 +218,7 @@ def positions_of(file: pa.NativeFile, key: Sequence[pa.Field], asked: AskedKeys)
         DamagedFile: the file is not what it should be.
     """
     start, positions, numbers = 0, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for group in _FileColumns.of(file, key).groups():
+    for group in _FileColumns.of(file, key, may_lack=True).groups():
         rows, of_keys = asked.find(KeyRows.of(group.columns, None))
         by = np.argsort(rows)
         positions.append(rows[by] + start)
@@ -236,9 +236,10 @@ def joined_positions(file: pa.NativeFile, key: Sequence[pa.Field], keys: pa.Tabl
         keys: the keys, none twice.
     """
     names = [f"key {number}" for number in range(len(key))]
-    rows = columns_of(file, key).rename_columns(names)
-    rows = rows.append_column("position", pa.array(np.arange(rows.num_rows)))
-    found = rows.join(keys.rename_columns(names), names, join_type="left semi", use_threads=False)
+    rows = columns_of(file, key, may_lack=True)
+    rows = pa.table([*map(comparable, rows.columns), pa.array(np.arange(rows.num_rows))], [*names, "position"])
+    keys = pa.table([*map(comparable, keys.columns)], names)
+    found = rows.join(keys, names, join_type="left semi", use_threads=False)
     positions: Rows = found.column("position").to_numpy()
     return positions
 

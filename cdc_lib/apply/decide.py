@@ -62,29 +62,6 @@ def is_few(files: Sequence[tuple[DataFile, TableSchema]]) -> bool:
     return rows <= FEW_ROWS and size <= FEW_BYTES
 
 
-def is_plain(
-    routed: RoutedTable,
-    work: TableWork,
-    marker: Marker,
-    plan: MergePlan,
-    superseded: Sequence[Superseded],
-    files: Sequence[tuple[DataFile, TableSchema]],
-) -> bool:
-    """Whether the changes of a source table can be applied without Spark SQL.
-
-    Args:
-        routed: the source table and where its rows go.
-        work: what the merge does.
-        marker: of the lake table.
-        plan: the merge.
-        superseded: existing rows that it removes.
-        files: with the changes.
-    """
-    is_rewritten = work.mode == "scd2" and any(one.since is not None for one in superseded)
-    by_spark = marker.is_foreign_to(plan.source_uuid) or work.ranges or is_rewritten
-    return not by_spark and not why_not_partial(routed, work, superseded, files)
-
-
 def why_not_partial(
     routed: RoutedTable,
     work: TableWork,

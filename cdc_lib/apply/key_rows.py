@@ -47,7 +47,7 @@ class KeyRows:
     @classmethod
     def of(cls, keys: Sequence[pa.ChunkedArray], mark: pa.ChunkedArray | None) -> KeyRows:
         """Prepare columns for lookups."""
-        arrays = tuple(_comparable(one.combine_chunks()) for one in keys)
+        arrays = tuple(comparable(one.combine_chunks()) for one in keys)
         marked = None if mark is None else pc.fill_null(mark, False).to_numpy()
         return cls(arrays, _ordered(arrays[0]), marked)
 
@@ -78,8 +78,8 @@ class KeyRows:
         return found
 
 
-def _comparable(array: pa.Array) -> pa.Array:
-    # Minus zero becomes zero, which it equals.
+def comparable(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return values of a key in which equal ones are the same: minus zero becomes zero."""
     return pc.add(array, pa.scalar(0.0, array.type)) if pa.types.is_floating(array.type) else array
 
 
@@ -102,7 +102,7 @@ class AskedKeys:
         self._values: list[pa.Array] = []
         self._combined: list[Rows] = []
         codes: Rows = np.zeros(len(columns[0]), np.int64)
-        for column in map(_comparable, columns):
+        for column in map(comparable, columns):
             values = column.unique()
             self._values.append(values)
             codes, combined = _ranked(codes * len(values) + pc.index_in(column, value_set=values).to_numpy())

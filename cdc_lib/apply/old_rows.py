@@ -76,7 +76,7 @@ class KeysOfChanges:
         keys: of the last changes, which are numbered in this order; None without changes.
         order: of these changes; None if no row of the table is newer.
         lacking: whether a change of the key lacks cells.
-        outdated: whether the table has a newer row.
+        newer: how many newer rows the table has of the key.
         old: the table's rows of the keys that lack cells.
     """
 
@@ -84,7 +84,7 @@ class KeysOfChanges:
     keys: AskedKeys | None
     order: Order | None
     lacking: NDArray[np.bool_]
-    outdated: NDArray[np.bool_]
+    newer: NDArray[np.int64]
     old: list[pa.Table] = field(default_factory=list)
 
     @classmethod
@@ -98,12 +98,12 @@ class KeysOfChanges:
             order: of the last changes; None if no row of the table is newer.
         """
         asked = AskedKeys([one.combine_chunks() for one in keys.columns]) if keys.num_rows else None
-        lacking, outdated = np.zeros(keys.num_rows, np.bool_), np.zeros(keys.num_rows, np.bool_)
+        lacking, newer = np.zeros(keys.num_rows, np.bool_), np.zeros(keys.num_rows, np.int64)
         partial = changes.select(keys.column_names).filter(pc.is_valid(changes.column(ABSENT)))
         if partial.num_rows and asked is not None:
             _, numbers = asked.find(KeyRows.of(partial.columns, None))
             lacking[numbers] = True
-        return cls(key, asked, order, lacking, outdated)
+        return cls(key, asked, order, lacking, newer)
 
     def positions(self, file: pa.NativeFile) -> tuple[Rows, Rows]:
         """Return the positions of their rows in a data file, ascending, and the number of the key of each."""
@@ -126,5 +126,5 @@ class KeysOfChanges:
             return positions
         theirs = order_of(stored.at(positions, ORDER))
         is_newer = less(tuple(part[numbers] for part in self.order), theirs, or_equal=False)
-        self.outdated[numbers[is_newer]] = True
+        np.add.at(self.newer, numbers[is_newer], 1)
         return positions[~is_newer]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cdc_lib.apply.decide import NeedsSpark
+from cdc_lib.apply.key_rows import comparable
+from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.merge.collapse import DELETE
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.merge.renames import names_at, renamed_columns, renames_after
@@ -44,8 +46,6 @@ Numbers = NDArray[np.int64]
 Order = tuple[Numbers, ...]
 """Epoch, file number, offset and row of each row."""
 
-
-_OTHER_TYPE = "a column has another type than in the lake table"
 
 _FIRST = -1
 """Less than each part of an order key."""
@@ -87,14 +87,14 @@ class LakeShape:
         """Return rows of a file in these columns; a column that the file lacks is null.
 
         Raises:
-            NeedsSpark: a column has another type than the lake table's.
+            IncompatibleSchema: a column has another type than the lake table's.
         """
         have = {name: rows.column(column) for name, column in named.items()}
         # Only scd2 reserves _valid_from: in other modes a column of the source may have this name.
         have = {VALID_FROM: rows.column(TS)} | have | {name: rows.column(name) for name in CHANGE_COLUMNS}
         have |= {name.lower(): pa.repeat(value, rows.num_rows) for name, value in self.constants.items()}
         arrays = [
-            _as_type(have[field.name.lower()], field.type)
+            self._as_type(have[field.name.lower()], field)
             if field.name.lower() in have
             else pa.nulls(rows.num_rows, field.type)
             for field in self.schema
@@ -110,7 +110,7 @@ class LakeShape:
             named: the columns of the file.
 
         Raises:
-            NeedsSpark: as in :meth:`of`.
+            IncompatibleSchema: as in :meth:`of`.
         """
         number = {column.name: number for number, column in enumerate(schema.columns)}
         marks = rows.column(ABSENT).combine_chunks()
@@ -125,6 +125,17 @@ class LakeShape:
             # A complete row has no marks: one of its cells is null, and so is what they are joined to.
             marks = pc.binary_join_element_wise(*cells, "")
         return self.of(rows, named).append_column(pa.field(ABSENT, pa.string()), marks)
+
+    def _as_type(self, column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+        """Return a column in the lake's type, which has all its values."""
+        if column.type == field.type or pa.types.is_null(column.type) or _widens(column.type, field.type):
+            with suppress(pa.ArrowInvalid):  # of a value that it does not have
+                return column.cast(field.type)
+        raise IncompatibleSchema(
+            f"column {field.name} is {column.type} in a batch and {field.type} in the lake table",
+            hint="A new snapshot replaces the rows: cdc snapshot {source} {table}",
+            table=self.table,
+        )
 
     def reset(self, one: TableReset) -> pa.Table:
         """Return the entry of an append table that ends all rows before it, with ``_absent``."""
@@ -159,7 +170,7 @@ class ChangeFile:
 
         Raises:
             CorruptBatch: the file is missing or damaged.
-            NeedsSpark: a column has another type than the lake table's.
+            IncompatibleSchema: a column has another type than the lake table's.
         """
         for rows in read_groups(store, self.key, self.file):
             counting = from_point(rows, self.floor) if self.commit is None else committed(rows, [self.commit])
@@ -190,24 +201,14 @@ def changes_of(store: ObjectStore, inputs: Sequence[MergeInput], shape: LakeShap
         yield from file.tables(store, shape)
 
 
-def _as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
-    """Return a column in a type that has all its values; Spark casts other types in its own way.
-
-    Raises:
-        NeedsSpark: it is another one.
-    """
-    given = column.type
-    is_wider = (
-        (pa.types.is_signed_integer(given) and pa.types.is_signed_integer(wanted))
-        or (pa.types.is_floating(given) and pa.types.is_floating(wanted))
-        or (pa.types.is_decimal(given) and pa.types.is_decimal(wanted))
+def _widens(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a type has the same numbers, as far as they fit: an unsigned integer is a decimal in the lake, say."""
+    if pa.types.is_floating(given):
+        return bool(pa.types.is_floating(wanted))
+    is_exact = pa.types.is_integer(given) or pa.types.is_decimal(given)
+    return bool(
+        is_exact and (pa.types.is_integer(wanted) or pa.types.is_decimal(wanted) or pa.types.is_floating(wanted))
     )
-    if given != wanted and not is_wider and not pa.types.is_null(given):
-        raise NeedsSpark(_OTHER_TYPE)
-    try:
-        return column.cast(wanted)
-    except pa.ArrowInvalid:
-        raise NeedsSpark(_OTHER_TYPE) from None
 
 
 def order_of(rows: pa.Table) -> Order:
@@ -288,8 +289,10 @@ def with_column(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -
 
 def _codes(column: pa.ChunkedArray) -> Numbers:
     """Return a number for each value, the same for equal ones."""
-    array = column.combine_chunks()
-    if pa.types.is_floating(array.type):
-        array = pc.add(array, pa.scalar(0.0, array.type))  # minus zero equals zero
-    numbers: Numbers = array.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
+    numbers: Numbers = (
+        comparable(column.combine_chunks())
+        .dictionary_encode(null_encoding="encode")
+        .indices.to_numpy()
+        .astype(np.int64)
+    )
     return numbers

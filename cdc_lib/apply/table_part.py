@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from cdc_lib.apply.complete import completed
 from cdc_lib.apply.data_files import joined_positions, named, positions_of
-from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.fills import Fill, filled
 from cdc_lib.apply.key_rows import AskedKeys, Rows
 from cdc_lib.apply.old_rows import KeysOfChanges
@@ -83,7 +82,7 @@ class KeyBounds:
 
     Args:
         least: smallest value of the first key column; None if files are not chosen by it.
-        most: greatest one.
+        most: greatest one, likewise.
         since: scd2: versions that ended earlier are not touched; None if all may be.
     """
 
@@ -119,10 +118,11 @@ class TablePart:
         lake: the table as this project knows it.
         of: the source table, for messages.
         open: opens its files.
-        rules: positions at which rows end without a change of their own, in order.
+        rules: positions at which rows end without a change of their own, in order, and ranges of which all changes are applied again.
         fills: values of added columns.
         unfinished: see :func:`cdc_lib.merge.scd2.epochs.unfinished_epochs`.
         guard: whether the table may have newer rows, which stay.
+        rekeyed: whether another key was in force, so that several rows may have one key.
     """
 
     lake: LakeTable
@@ -132,6 +132,12 @@ class TablePart:
     fills: Sequence[Fill] = ()
     unfinished: Sequence[int] = ()
     guard: bool = False
+    rekeyed: bool = False
+
+    @property
+    def cuts(self) -> Sequence[Superseded]:
+        """The rules for rows whose keys the changes may not have: versions of a range are made again from its changes alone."""
+        return [one for one in self.rules if one.since is None] if self.lake.mode == "scd2" else self.rules
 
     @property
     def key(self) -> tuple[pa.Field, ...]:
@@ -146,8 +152,8 @@ class TablePart:
             files_of: finds the table's files.
 
         Raises:
-            NeedsSpark: a file of the table is one that only Spark reads, a cell is not known, or a row has no key.
-            MergeError: not all rows of the keys were found.
+            NeedsSpark: a file of the table is one that only Spark reads, or a cell is not known.
+            MergeError: not all rows of the keys were found, or a change has no key.
         """
         if self.lake.mode in ONE_VERSION_MODES:
             return self._replaced(changes, files_of)
@@ -170,19 +176,19 @@ class TablePart:
             of_keys = sum(len(one.positions) for one in touched)
             # How many rows had to be found is certain if they are those of all keys, or of all that were not inserted.
             inserts = pc.sum(pc.equal(last.column(OP), INSERT)).as_py() or 0
-            found = of_keys + int(asked.outdated.sum())
+            found = of_keys + int(asked.newer.sum())
             if found not in (last.num_rows, last.num_rows - inserts) and last.num_rows <= COUNTED_KEYS:
                 self._count(files, keys, found)
             # A snapshot that replaces all rows also replaces those that another writer made twice.
-            if of_keys - removed > last.num_rows:
+            if of_keys - removed > last.num_rows and not self.rekeyed:
                 raise wrong_rows(
                     self.of, f"{counted(of_keys - removed, 'row')} of {counted(last.num_rows, 'changed key')}"
                 )
         if asked.lacking.any():
             old = filled(pa.concat_tables([pa.schema(self.open.fields).empty_table(), *asked.old]), self.fills)
             last = last_changes(completed(changes, old, key, keeps_deleted=keeps_deleted), key, begins=False)
-        rows = with_mode(last, self.lake.mode, self.rules)
-        left = ~asked.outdated if keeps_deleted else ~asked.outdated & pc.not_equal(last.column(OP), DELETE).to_numpy()
+        rows, newest = with_mode(last, self.lake.mode, self.rules), asked.newer == 0
+        left = newest if keeps_deleted else newest & pc.not_equal(last.column(OP), DELETE).to_numpy()
         return PartResult(last.num_rows, rows.filter(pa.array(left)), touched)
 
     def _of_files(self, files: Sequence[StoredFile], find: Callable[[StoredFile], T | None]) -> list[T]:
@@ -218,7 +224,8 @@ class TablePart:
             changes: complete, at least one.
             files_of: finds the table's files.
         """
-        first, keys = EarliestChange.of(changes), self._keys(last_changes(changes, self.lake.primary_key, begins=False))
+        first = EarliestChange.of(changes, self.rules)
+        keys = self._keys(last_changes(changes, self.lake.primary_key, begins=False))
         found, existing = self._versions(keys, first, files_of)
         of_mode = {*self.lake.primary_key, *MODE_COLUMNS["scd2"]}
         computed = {name.lower() for name in self.lake.computed}
@@ -241,7 +248,7 @@ class TablePart:
         """
         asked, bounds = AskedKeys([one.combine_chunks() for one in keys.columns]), self._bounds(keys)
         # Rules end versions of other keys, so that all versions of these keys have to be found.
-        if not self.guard and not self.rules:
+        if not self.guard and not self.cuts:
             bounds = replace(bounds, since=first.at)
 
         def find(file: StoredFile) -> tuple[DeletesOf, pa.Table] | None:
@@ -279,9 +286,9 @@ class TablePart:
             replaced = [of_file.positions]
             for positions in stored.others(of_file.positions):
                 removed, marked = none, None
-                if self.rules:
+                if self.cuts:
                     free = np.setdiff1d(positions, of_file.settled, assume_unique=True)
-                    removed, marked = stored.removed(free, self.rules, mode)
+                    removed, marked = stored.removed(free, self.cuts, mode)
                 again, rows = none, None
                 if self.fills:
                     rest = np.setdiff1d(positions, removed, assume_unique=True)
@@ -311,25 +318,34 @@ class TablePart:
         """Return the keys of changes.
 
         Raises:
-            NeedsSpark: a row has no key.
+            MergeError: a change has no key.
         """
         keys = last.select(self.lake.primary_key).combine_chunks()
-        if any(one.null_count for one in keys.columns):
-            raise NeedsSpark("a row has no key")
+        for name, column in zip(keys.column_names, keys.columns, strict=True):
+            if column.null_count:
+                raise MergeError(
+                    f"a change has no value of column {name}, which is in the key",
+                    hint="Take a new snapshot: cdc snapshot {source} {table}",
+                    table=self.of,
+                )
         return keys
 
     def _bounds(self, keys: pa.Table) -> KeyBounds:
         """Return the bounds of the first key column, if files may be chosen by it."""
-        first, name = keys.column(0), self.lake.primary_key[0]
+        first = keys.column(0)
         # Python has no dates of the year 0.
-        if not pa.types.is_integer(first.type) or not len(first):
-            return KeyBounds()
-        least, most = pc.min_max(first).as_py().values()
-        lowest = lowest_values(self.lake.layout, self.lake.columns).get(name)
-        # A point in a name would be read as a path.
-        if "." in name or (lowest is not None and Decimal(least) < Decimal(lowest)):
-            return KeyBounds()
-        return KeyBounds(least, most)
+        is_number = pa.types.is_integer(first.type) and len(first)
+        return bounds_of(self.lake, self.key[0], *pc.min_max(first).as_py().values()) if is_number else KeyBounds()
+
+
+def bounds_of(lake: LakeTable, first: pa.Field, least: int | None, most: int | None) -> KeyBounds:
+    """Return bounds of the first key column of a table, if files may be chosen by it; None for an end without a bound."""
+    lowest = lowest_values(lake.layout, lake.columns).get(first.name)
+    is_cut_off = lowest is not None and (least is None or Decimal(least) < Decimal(lowest))
+    # A point in a name would be read as a path.
+    if not pa.types.is_integer(first.type) or "." in first.name or is_cut_off:
+        return KeyBounds()
+    return KeyBounds(least, most)
 
 
 def wrong_rows(table: str, what: str) -> MergeError:

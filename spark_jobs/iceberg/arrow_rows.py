@@ -10,8 +10,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from cdc_lib.apply.data_files import named
-from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.fills import Fill
 from cdc_lib.apply.parts import PART_BYTES, ReadPart, parts_of
 from cdc_lib.apply.rows import with_column
@@ -43,16 +41,25 @@ class ArrowRows:
         files: of the table.
         lake: the table as this project knows it.
         of: the source table, for messages.
+        rekeyed: whether another key was in force, so that several rows may have one key.
     """
 
     session: SparkSession
     files: RowFiles
     lake: LakeTable
     of: str
+    rekeyed: bool = False
 
     @classmethod
     def of_table(
-        cls, session: SparkSession, table: Any, metadata: TableMetadata, lake: LakeTable, of: str
+        cls,
+        session: SparkSession,
+        table: Any,
+        metadata: TableMetadata,
+        lake: LakeTable,
+        of: str,
+        *,
+        rekeyed: bool = False,
     ) -> ArrowRows:
         """Return the writer of a table, for the Java process of a session.
 
@@ -62,14 +69,12 @@ class ArrowRows:
             metadata: of the table.
             lake: the table as this project knows it.
             of: the source table, for messages.
+            rekeyed: whether another key was in force, so that several rows may have one key.
 
         Raises:
             NeedsSpark: the table is one that only Spark writes.
         """
-        files = RowFiles.of_table(session, table, metadata, lake)
-        if any(pa.types.is_floating(one.type) for one in named(files.fields, lake.primary_key)):
-            raise NeedsSpark("a column of the key is inexact")
-        return cls(session, files, lake, of)
+        return cls(session, RowFiles.of_table(session, table, metadata, lake), lake, of, rekeyed)
 
     def apply(
         self, changes: Iterable[pa.Table], commit: TableCommit, *, guard: bool, tasks: Sequence[ChangesTask] = ()
@@ -83,7 +88,7 @@ class ArrowRows:
             tasks: files with all changes, if executors apply them; then ``changes`` is not read.
 
         Raises:
-            NeedsSpark: a file of the table is one that only Spark reads, a cell is not known, or a row has no key.
+            NeedsSpark: a file of the table is one that only Spark reads, or a cell is not known.
             MergeError: not all rows of the keys were found.
         """
         part = self._part(commit, guard=guard)
@@ -111,7 +116,7 @@ class ArrowRows:
         key = () if self.lake.mode == "append" else self.lake.primary_key
         with parts_of(changes, key, self.session.conf.get("spark.local.dir", None)) as parts:
             in_threads(self.session, apply_part, parts, PARTS_AT_ONCE)
-        if part.rules or part.fills:
+        if part.cuts or part.fills:
             self._apply_rules(part, found, small, done)
         self._write(small, done)
         return done, found
@@ -119,7 +124,9 @@ class ArrowRows:
     def _part(self, commit: TableCommit, *, guard: bool) -> TablePart:
         rules = sorted(commit.supersedes, key=lambda rule: rule.before)
         fills = fills_here(self.session, commit.fills, self.lake.columns, self.files.fields)
-        return TablePart(self.lake, self.of, self.files.open, rules, fills, commit.unfinished_epochs, guard)
+        return TablePart(
+            self.lake, self.of, self.files.open, rules, fills, commit.unfinished_epochs, guard, self.rekeyed
+        )
 
     def _apply_rules(
         self, part: TablePart, found: dict[str, DeletesOf], left: list[pa.Table], done: Replacement

@@ -219,7 +219,7 @@ def publish_beginning(change: Any, branch: Branch, properties: Mapping[str, str]
     rows = change.newOverwrite().overwriteByRowFilter(every).conflictDetectionFilter(every)
     if branch.parent is not None:
         rows = rows.validateFromSnapshot(branch.parent)
-    for file in branch.files:
+    for file in (*branch.files, *branch.replaced.data.values()):
         rows = rows.addFile(file)
     for name, text in properties.items():
         rows = rows.set(name, text)

@@ -64,11 +64,13 @@ from spark_jobs.iceberg.completion import Completion, refuse_absent
 from spark_jobs.iceberg.data_files import write_files
 from spark_jobs.iceberg.key_check import counts_sql, fault, settled
 from spark_jobs.iceberg.key_filter import KeyRange, key_range, same_key
+from spark_jobs.iceberg.loading import metadata_of
 from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed
-from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Rows, rows_of
+from spark_jobs.iceberg.row_delta import FEWER_ROWS, SAME_ROWS, Replacement, Rows, rows_of
 from spark_jobs.iceberg.scd2 import cut_sql, cuts_of, ended_before, spliced
 from spark_jobs.iceberg.soft_delete import mark_sql, marked
 from spark_jobs.iceberg.table_definition import DefinedTable, Read
+from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.iceberg.truncated import with_values_checked
 from spark_jobs.iceberg.upkeep import tidy
@@ -143,27 +145,61 @@ class IcebergTable(DefinedTable):
         self, read: ReadRows, commit: TableCommit, *, guard: bool, spread: FilesForTasks | None = None
     ) -> int | None:
         """Apply changes in Arrow; returns their number, None if Spark has to do it."""
-        if self._rekeyed or self._beginning is not None:
-            return None
         with translate_errors("merge", self._table):
             loaded = self._as_loaded()
             table = self._unmoved(loaded.state)
-            try:
-                rows = ArrowRows.of_table(self._session, loaded.java, loaded.metadata, table, self._table)
-                fields = rows.files.fields
-                done = rows.apply(read(fields), commit, guard=guard, tasks=spread(fields) if spread is not None else ())
-            except NeedsSpark as why:
-                log.info("%s: merged by Spark SQL: %s", self._name, why)
-                return None
-            self._mark(table, commit)
             if any(name.startswith(PREFIX) for name in loaded.metadata.heads):
                 drop_left_over(loaded.java)
+            if self._beginning is not None:
+                return self._begin_rows(self._beginning, read, commit, guard=guard, spread=spread)
+            done = self._replacement(loaded.java, loaded.metadata, table, read, commit, guard=guard, spread=spread)
+            if done is None:
+                return None
             current = loaded.metadata.current
             rows_before = rows_of(current.summary) if current is not None else 0
             branch = Branch(new_branch(), table.snapshot_id, loaded.java, self._table, rows_before)
             branch.replace(done)
+            self._mark(table, commit)
             self._publish(table, branch)
             return done.changes
+
+    def _replacement(
+        self,
+        java: Any,
+        metadata: TableMetadata,
+        table: LakeTable,
+        read: ReadRows,
+        commit: TableCommit,
+        *,
+        guard: bool,
+        spread: FilesForTasks | None,
+    ) -> Replacement | None:
+        """Return what changes make of a table; None if Spark has to do it."""
+        try:
+            rows = ArrowRows.of_table(self._session, java, metadata, table, self._table, rekeyed=self._rekeyed)
+            tasks = spread(rows.files.fields) if spread is not None else ()
+            return rows.apply(read(rows.files), commit, guard=guard, tasks=tasks)
+        except NeedsSpark as why:
+            log.info("%s: merged by Spark SQL: %s", self._name, why)
+            return None
+
+    def _begin_rows(
+        self, to: Beginning, read: ReadRows, commit: TableCommit, *, guard: bool, spread: FilesForTasks | None
+    ) -> int | None:
+        """Publish the table's new definition with rows that are all it has then; returns the number of changes."""
+        java = self._java()
+        refuse_renamed(java, self._followed or (), self._table)
+        change = redefined(self._session, java, to)
+        metadata = metadata_of(self._session, change.table()).without_rows()
+        done = self._replacement(change.table(), metadata, to.table, read, commit, guard=guard, spread=spread)
+        if done is None:
+            return None
+        branch = Branch(new_branch(), to.table.snapshot_id, change.table(), self._table, 0)
+        branch.replace(done)
+        self._mark(to.table, commit)
+        now = publish_beginning(change, branch, self._marked(branch.rows), java_classes(self._session))
+        self._beginning, self._read, self._followed, self._newest = None, Read(now), to.table.renames, None
+        return done.changes
 
     def tidy(self, settings: MaintenanceConfig, named_by_cuts: Callable[[], Collection[int]], now: datetime) -> Tidied:
         """Do the maintenance that is due after a merge, usually nothing."""

@@ -18,7 +18,7 @@ from cdc_lib.apply.key_rows import Rows
 from cdc_lib.apply.lineage import LINEAGE, SINCE, with_lineage
 from cdc_lib.apply.new_files import FileFormat, NewFile
 from cdc_lib.apply.stored_files import WHOLE, OpenFiles, StoredFile
-from cdc_lib.apply.table_part import DeletesOf, KeyBounds
+from cdc_lib.apply.table_part import DeletesOf, KeyBounds, bounds_of
 from cdc_lib.errors import MergeError
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.table_mode import IS_CURRENT, VALID_TO
@@ -127,13 +127,23 @@ class RowFiles:
         least, most = (None if end is None else int.from_bytes(end.array(), "little", signed=True) for end in ends)
         return replace(file.stored, least=least, most=most)
 
+    def live(self, names: Sequence[str], within: str, least: int | None, most: int | None) -> Iterator[pa.Table]:
+        """Yield columns of the live rows of files that may have rows of a range; see :class:`cdc_lib.ports.LakeRows`."""
+        lake, bounds = self.format.lake, KeyBounds()
+        if within == lake.primary_key[0]:
+            bounds = bounds_of(lake, named(self.fields, [within])[0], least, most)
+        for file in self.planned(bounds):
+            with self.open.stream(file) as stream:
+                stored, _ = self.open.stored(file, stream)
+                yield from (stored.at(positions, names) for positions in stored.others(np.zeros(0, np.int64)))
+
     def _condition(self, bounds: KeyBounds) -> Any:
         """Return Iceberg's condition of rows within bounds."""
         condition = self._expression("alwaysTrue")
-        if bounds.least is not None and bounds.most is not None:
-            name = self.format.lake.primary_key[0]
-            least = self._expression("greaterThanOrEqual", name, bounds.least)
-            condition = self._expression("and", least, self._expression("lessThanOrEqual", name, bounds.most))
+        for name, value in (("greaterThanOrEqual", bounds.least), ("lessThanOrEqual", bounds.most)):
+            if value is not None:
+                end = self._expression(name, self.format.lake.primary_key[0], value)
+                condition = self._expression("and", condition, end)
         if bounds.since is not None:
             since = self._expression("greaterThanOrEqual", VALID_TO, bounds.since.isoformat())
             usable = self._expression("or", self._expression("equal", IS_CURRENT, True), since)

@@ -80,7 +80,7 @@ class SpreadRows:
         done, touched = Replacement(), dict[str, TouchedFile]()
         for report in self._applied(changes, task):
             self._take(report, done, touched)
-        if self.part.rules or self.part.fills:
+        if self.part.cuts or self.part.fills:
             pairs = [(file, touched.get(file.location)) for file in task.files]
             reports = self._answers(pairs, replace(task, files=()).apply_rules) if pairs else ()
             touched = {}

@@ -118,6 +118,10 @@ class TableMetadata:
         """The current snapshot; None for a table without snapshots."""
         return self.snapshots.get(self.plain.get("current-snapshot-id") or -1)
 
+    def without_rows(self) -> TableMetadata:
+        """Return the metadata of the table as if it had no snapshot."""
+        return TableMetadata({**self.plain, "current-snapshot-id": None})
+
     def line(self) -> Iterator[Snapshot]:
         """Yield the current snapshot and its ancestors, newest first, up to the first expired one."""
         snapshot = self.current

@@ -6,23 +6,25 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lib.apply.decide import files_of, is_few, is_plain
+from cdc_lib.apply.decide import files_of, is_few, why_not_partial
 from cdc_lib.apply.fills import filled
+from cdc_lib.apply.range_deletes import RangeDeletes, with_range_deletes
 from cdc_lib.apply.rows import LakeShape, change_files, changes_of
 from cdc_lib.apply.tasks import ChangesTask
 from cdc_lib.lake.routing import LakeMerge
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.renames import newest_schema
-from cdc_lib.model.lake_table import LakeColumn, LakeTable, marker_of
+from cdc_lib.model.lake_table import LakeColumn, LakeTable
 from cdc_lib.model.manifest import DataFile
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_commit import Changes, TableCommit
 from cdc_lib.model.table_mode import Mode
+from cdc_lib.ports import LakeRows
 from cdc_lib.reselect.policy import reads_all
 from spark_jobs.changes.added_defaults import filled_columns
 from spark_jobs.changes.filters import filtered
@@ -31,8 +33,9 @@ from spark_jobs.changes.in_spark import fills_here, filtered_here
 from spark_jobs.changes.table_resets import entries
 from spark_jobs.lake_format import LakeTarget
 from spark_jobs.merging.job import MergeJob
-from spark_jobs.merging.range_deletes import RangeDeletes
+from spark_jobs.merging.range_deletes import keys_in_range
 from spark_jobs.merging.reselect import SourceReselect
+from spark_jobs.merging.spark_range_deletes import SparkRangeDeletes
 from spark_jobs.runtime.parallelism import is_local, shuffled_for
 from spark_jobs.runtime.storage_keys import keys_for_tasks
 
@@ -93,14 +96,7 @@ class RowsCommit:
             return False
         files = [files_of(part.routed.table, part.work.inputs) for part in self.parts]
         plain = (
-            is_plain(
-                part.routed,
-                part.work,
-                marker_of(self.state, part.routed.table),
-                self.job.plan,
-                self.commit.supersedes,
-                of_part,
-            )
+            not why_not_partial(part.routed, part.work, self.commit.supersedes, of_part)
             for part, of_part in zip(self.parts, files, strict=True)
         )
         return is_done_here(self.session, [one for of_part in files for one in of_part]) and all(plain)
@@ -118,7 +114,12 @@ class RowsCommit:
             return []
         keys = keys_for_tasks(config.store)
         for part in self.parts:
-            if part.entries or part.routed.target.where or any(file.partial_rows for file, _ in files):
+            if (
+                part.entries
+                or part.work.ranges
+                or part.routed.target.where
+                or any(file.partial_rows for file, _ in files)
+            ):
                 return []
             shape = self._shape(part, fields)
             fills = fills_here(self.session, part.filled(config.source), self.columns, fields)
@@ -132,17 +133,30 @@ class RowsCommit:
         constants = routed.constants(self.job.config.source)
         return LakeShape(routed.table, fields, constants, routed.target.keeps, part.renames)
 
-    def _changes_in_arrow(self, fields: tuple[pa.Field, ...]) -> Iterator[pa.Table]:
-        source = self.job.config.source
+    def _changes_in_arrow(self, lake: LakeRows) -> Iterator[pa.Table]:
+        source, fields = self.job.config.source, lake.fields
         for part in self.parts:
             routed = part.routed
             shape = self._shape(part, fields)
             fills = fills_here(self.session, part.filled(source), self.columns, fields)
-            for rows in changes_of(self.job.store, part.work.inputs, shape):
-                yield filtered_here(
+            changes = (
+                filtered_here(
                     self.session, filled(rows, fills), self.columns, routed.target.where, self._mode, routed.table
                 )
+                for rows in changes_of(self.job.store, part.work.inputs, shape)
+            )
+            yield from with_range_deletes(changes, [*self._range_deletes(part, shape, lake)])
             yield from (shape.reset(one) for one in part.entries)
+
+    def _range_deletes(self, part: Contribution, shape: LakeShape, lake: LakeRows) -> Iterator[RangeDeletes]:
+        if self.state is None or self._mode == "append":
+            return
+        key = tuple(name for name in self.state.primary_key if name not in shape.constants)
+        rule = self.job.config.reselect.rule(part.routed.database, part.routed.name)
+        for one in part.work.ranges:
+            in_range = partial(keys_in_range, self.job.origin, rule.max_keys)
+            kept = part.work.kept_before(one.point)
+            yield RangeDeletes(one, kept, shape, key, lake, in_range, self._mode)
 
     def _by_spark(self) -> int:
         frames = [self._frame(part) for part in self.parts]
@@ -174,7 +188,7 @@ class RowsCommit:
             if self.state is None or self.state.snapshot_id is None or not part.work.ranges:
                 continue
             max_keys = self.job.config.reselect.rule(part.routed.database, part.routed.name).max_keys
-            of_ranges = RangeDeletes(
+            of_ranges = SparkRangeDeletes(
                 self.session, self.lake.name, self.state, self.columns, constants, self.job.origin, max_keys
             )
             for one in part.work.ranges:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc_lib.apply.versions import spliced
-from cdc_lib.merge.scd2.rewrite import RewriteRange, same_sql, without_sql
-from cdc_lib.merge.scd2.timeline import TimeCut, events_sql
-from cdc_lib.merge.scd2.versions import SAME, versions_sql
+from cdc_lib.merge.scd2.rewrite import RewriteRange
+from cdc_lib.merge.scd2.timeline import TimeCut
+from cdc_lib.merge.scd2.versions import SAME
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import TableReset
@@ -79,10 +79,7 @@ class Versions:
         self.engine.execute(
             f"CREATE OR REPLACE TABLE existing AS SELECT * FROM lake WHERE id IN (SELECT id FROM changes) AND ({where})"
         )
-        if again:
-            self._make_anew({change[3] for change in changes} | {cut.reset.epoch for cut in cuts}, cuts, again)
-        else:
-            self._found(cuts, unfinished)
+        self._found(cuts, again, unfinished)
         place = "id, _epoch, _binlog, _offset, _row"
         self.engine.execute(
             f"DELETE FROM lake WHERE ({place}) IN (SELECT ({place}) FROM existing)"
@@ -91,28 +88,17 @@ class Versions:
         names = ", ".join(map(quote, (*ROW, *ENDS)))
         self.engine.execute(f"INSERT INTO lake ({names}) SELECT {names} FROM found WHERE NOT {SAME}")
 
-    def _found(self, cuts, unfinished):
+    def _found(self, cuts, again, unfinished):
         names = ", ".join(map(quote, (*ROW, *ENDS)))
         existing = self.engine.sql(f"SELECT {names} FROM existing").to_arrow_table()
         ends = ", ".join(f"NULL::{TYPES[name]} AS {quote(name)}" for name in ENDS)
         changes = self.engine.sql(f"SELECT *, {ends} FROM changes").to_arrow_table()
         rules = [Superseded(Point(*cut.reset[:3]), {}, at=cut.reset.at, by_snapshot=cut.by_snapshot) for cut in cuts]
+        rules += [Superseded(one.end, {}, since=one.since) for one in again]
         new, stays = spliced(changes, existing, ("id",), ("v",), rules, unfinished)
         self.engine.register("rows", pa.concat_tables([new, existing.filter(pa.array(stays))]))
         self.engine.register("same", pa.table({SAME: [False] * new.num_rows + [True] * int(stays.sum())}))
         self.engine.execute("CREATE OR REPLACE TABLE found AS SELECT * FROM rows POSITIONAL JOIN same")
-
-    def _make_anew(self, epochs, cuts, again):
-        self.engine.execute(
-            f"CREATE OR REPLACE TABLE made AS {without_sql('existing', again, cuts, ('id', 'v'), quote)}"
-        )
-        for epoch in sorted(epochs):
-            here = [cut for cut in cuts if cut.reset.epoch == epoch]
-            changes = f"(SELECT * FROM changes WHERE _epoch = {epoch}) AS c"
-            events = events_sql(changes, "made", here, ("id",), ("v",), quote, keys_of="changes")
-            sql = versions_sql(f"({events}) AS u", ("id",), ("v",), quote, replayed=epoch > 1)
-            self.engine.execute(f"CREATE OR REPLACE TABLE made AS {sql}")
-        self.engine.execute(f"CREATE OR REPLACE TABLE found AS {same_sql('made', 'existing', ('id',), ('v',), quote)}")
 
     def rows(self):
         return sorted(self.engine.execute("SELECT * FROM lake").fetchall(), key=repr)

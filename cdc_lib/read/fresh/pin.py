@@ -24,6 +24,7 @@ from cdc_lib.apply.rows import (
     order_of,
 )
 from cdc_lib.config import SourceConfig
+from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.routing import RoutedTable, lake_merges
 from cdc_lib.merge.collapse import DELETE
 from cdc_lib.merge.contribution import Contribution
@@ -91,6 +92,8 @@ def with_waiting(
         rows = _completed(base, pa.concat_tables(changes_of(store, work.inputs, shape)), key)
     except NeedsSpark as error:
         raise not_fresh(str(error), routed.table) from None
+    except IncompatibleSchema as error:
+        raise not_fresh(error.message, routed.table) from None
     until = max(filter(None, (Point.at(plan.epoch, plan.stop), marker.merged_to)))
     if mode == "append":
         entries = [shape.reset(one).drop_columns([ABSENT]) for one in part.entries]

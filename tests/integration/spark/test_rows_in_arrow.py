@@ -77,7 +77,7 @@ def ways(lake, monkeypatch, mode, layout, sections):
     settings["layouts"] = [{"tables": "*.*", **layout}]
     here = Lake(lake.spark, type(lake.config).model_validate(settings), lake.store)
     starts, done = count(4, 100), []
-    real, is_plain = ArrowRows._write, rows_commit.is_plain
+    real, why_not = ArrowRows._write, rows_commit.why_not_partial
 
     def noted(self, *arguments):
         written = real(self, *arguments)
@@ -86,7 +86,9 @@ def ways(lake, monkeypatch, mode, layout, sections):
 
     monkeypatch.setattr(ArrowRows, "_write", noted)
     monkeypatch.setattr(
-        rows_commit, "is_plain", lambda routed, *more: routed.table == names[0] and is_plain(routed, *more)
+        rows_commit,
+        "why_not_partial",
+        lambda routed, *more: why_not(routed, *more) if routed.table == names[0] else "Spark does it",
     )
 
     def merge(
