@@ -24,6 +24,7 @@ from cdc_lib.model.layout import DEFAULT_LAYOUT, Layout
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_commit import Changes, Frame, TableCommit
 from cdc_lib.model.table_mode import Mode
+from cdc_lib.model.table_name import TableName
 
 CaptureFilter = Callable[[str, str], bool]
 """Whether a table, by database and name, is captured."""
@@ -233,6 +234,27 @@ class Reselect(Protocol[Rows]):
         ...
 
 
+class RereadRows(Protocol):
+    """Reads rows of a merge's keys from the source."""
+
+    @property
+    def reached(self) -> Sequence[tuple[TableName, Reselected]]:
+        """Source tables and the points between which their rows were read."""
+        ...
+
+    def added_to(self, changes: pa.Table, key: Sequence[str]) -> pa.Table:
+        """Return changes with the current rows of all changed keys, if the merge lags.
+
+        Raises:
+            ReselectError: required rows cannot be read at the moment.
+        """
+        ...
+
+    def instead_of(self, lacking: pa.Table, key: Sequence[str]) -> tuple[pa.Table, str]:
+        """Return the current rows of incomplete changes, and why there are not all of them; else as :meth:`added_to`."""
+        ...
+
+
 class LakeRows(Protocol):
     """The rows of a lake table as it was loaded."""
 
@@ -416,14 +438,23 @@ class MergeTarget(Protocol[Frame]):
         ...
 
     def replace(
-        self, read: ReadRows, commit: TableCommit, *, guard: bool, spread: FilesForTasks | None = None
+        self,
+        read: ReadRows,
+        commit: TableCommit,
+        reselect: RereadRows | None = None,
+        *,
+        guard: bool,
+        to_come: bool = False,
+        spread: FilesForTasks | None = None,
     ) -> int | None:
         """Apply changes as :meth:`upsert` and :meth:`append` do, without Spark SQL.
 
         Args:
             read: reads the changes.
-            commit: markers; it removes and changes no other existing rows.
+            commit: markers and updates of existing rows.
+            reselect: reads rows from the source; None if none are read.
             guard: whether existing rows may be newer.
+            to_come: whether a snapshot will bring the rows that stay incomplete.
             spread: returns the files with all changes, if other machines share the work; none if not.
 
         Returns:

@@ -42,8 +42,8 @@ from spark_jobs.job import arguments_of, ended
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.foreign_changes import ForeignChangeDetector
 from spark_jobs.merging.job import MergeJob
-from spark_jobs.merging.reselect import Say
 from spark_jobs.merging.run import merge_all
+from spark_jobs.merging.source_rows import Say
 from spark_jobs.merging.table_merge import ATTEMPTS
 from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.session import spark_session, table_session

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cdc_lib.apply.complete import needing
 from cdc_lib.apply.data_files import named, positions_of, rows_at
 from cdc_lib.apply.fills import Fill, is_filled, needed_to_fill
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
 from cdc_lib.apply.removals import closed, needed_columns, removed_by, with_marks
 from cdc_lib.apply.rows import Order, less, order_of
 from cdc_lib.model.lake_table import ORDER
-from cdc_lib.model.manifest import ABSENT
 from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import IS_CURRENT, Mode
 
@@ -75,7 +75,7 @@ class KeysOfChanges:
         key: fields of the key's columns.
         keys: of the last changes, which are numbered in this order; None without changes.
         order: of these changes; None if no row of the table is newer.
-        lacking: whether a change of the key lacks cells.
+        lacking: whether a change of the key may take cells of the table's row.
         newer: how many newer rows the table has of the key.
         old: the table's rows of the keys that lack cells.
     """
@@ -88,7 +88,9 @@ class KeysOfChanges:
     old: list[pa.Table] = field(default_factory=list)
 
     @classmethod
-    def of(cls, key: tuple[pa.Field, ...], keys: pa.Table, changes: pa.Table, order: Order | None) -> KeysOfChanges:
+    def of(
+        cls, key: tuple[pa.Field, ...], keys: pa.Table, changes: pa.Table, order: Order | None, *, keeps_deleted: bool
+    ) -> KeysOfChanges:
         """Number keys.
 
         Args:
@@ -96,10 +98,11 @@ class KeysOfChanges:
             keys: of the last changes, none twice.
             changes: all, with ``_absent``.
             order: of the last changes; None if no row of the table is newer.
+            keeps_deleted: whether deleted rows stay, with their cells.
         """
         asked = AskedKeys([one.combine_chunks() for one in keys.columns]) if keys.num_rows else None
         lacking, newer = np.zeros(keys.num_rows, np.bool_), np.zeros(keys.num_rows, np.int64)
-        partial = changes.select(keys.column_names).filter(pc.is_valid(changes.column(ABSENT)))
+        partial = changes.select(keys.column_names).filter(pa.array(needing(changes, keeps_deleted=keeps_deleted)))
         if partial.num_rows and asked is not None:
             _, numbers = asked.find(KeyRows.of(partial.columns, None))
             lacking[numbers] = True

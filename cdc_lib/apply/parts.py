@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_lib.apply.key_rows import Rows
+from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
 
 PART_BYTES = 32 << 20
 """Bytes of the changes of a part in memory; to apply it takes some five times as much."""
@@ -33,14 +33,24 @@ ReadPart = Callable[[], pa.Table]
 """Returns the changes of a part; called once."""
 
 
+_TOGETHER = -1
+"""Number of the part of the keys that have to be together."""
+
+
 @contextmanager
-def parts_of(tables: Iterable[pa.Table], key: Sequence[str], folder: str | None = None) -> Iterator[list[ReadPart]]:
+def parts_of(
+    tables: Iterable[pa.Table],
+    key: Sequence[str],
+    folder: str | None = None,
+    together: Callable[[pa.Table], pa.Table] | None = None,
+) -> Iterator[list[ReadPart]]:
     """Yield the parts of changes, at least one; their files are removed after the block.
 
     Args:
         tables: changes with the same columns, at least one table.
         key: columns of the key; without one, a part holds any changes.
         folder: for temporary files; that of the system by default.
+        together: returns those of the keys of a table that have to be in one part with others; gets all tables in order.
     """
     rest, few, size = iter(tables), list[pa.Table](), 0
     for table in rest:
@@ -53,18 +63,30 @@ def parts_of(tables: Iterable[pa.Table], key: Sequence[str], folder: str | None 
         return
     with _SpillFiles(folder) as drained, _SpillFiles(folder) as ranges:
         sample, size = list[pa.Table](), 0
+        joined = list[pa.Table]()
         for table in chain(_emptied(few), rest):
             drained.write(0 if key else size // PART_BYTES, table)
             size += table.nbytes
             sample.append(sample_of(table, key))
+            joined += [together(table)] if together is not None else []
         if not key:
             yield drained.parts()
             return
         cuts = PartCuts.of(pa.concat_tables(sample), min(-(-size // PART_BYTES), MOST_PARTS))
+        asked = _distinct(joined)
         for table in drained.tables():
-            for number, rows in split(table, cuts):
+            is_joined = np.zeros(table.num_rows, np.bool_)
+            if asked is not None:
+                is_joined[asked.find(KeyRows.of(table.select(key).columns, None))[0]] = True
+                ranges.write(_TOGETHER, table.filter(pa.array(is_joined)))
+            for number, rows in split(table.filter(pa.array(~is_joined)), cuts):
                 ranges.write(number, rows)
         yield ranges.parts()
+
+
+def _distinct(keys: Sequence[pa.Table]) -> AskedKeys | None:
+    found = pa.concat_tables(keys).group_by(keys[0].column_names).aggregate([]) if keys else None
+    return AskedKeys([one.combine_chunks() for one in found.columns]) if found else None
 
 
 def _emptied(tables: list[pa.Table]) -> Iterator[pa.Table]:
@@ -175,6 +197,8 @@ def part_numbers(column: pa.Array | pa.ChunkedArray, cuts: pa.Array) -> Rows:
 
 def split(rows: pa.Table, cuts: PartCuts) -> Iterator[tuple[int, pa.Table]]:
     """Yield the number of each part that rows belong to, and these rows in their order."""
+    if not rows.num_rows:
+        return
     numbers = part_numbers(rows.column(cuts.column).combine_chunks(), cuts.values)
     by = np.argsort(numbers, kind="stable")
     rows, numbers = rows.take(pa.array(by)), numbers[by]

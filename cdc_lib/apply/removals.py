@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,13 +65,22 @@ def is_chosen(
     found = less(order[:3], tuple(rule.before), or_equal=False) if last is None else less(order, last, or_equal=True)
     if rule.since is not None:
         found &= ~less(order[:3], tuple(rule.since), or_equal=False)
-    return found & _is_of(rule, rows)
+    return found & is_of_source(rule.columns, rows)
 
 
-def _is_of(rule: Superseded | Filled, rows: pa.Table) -> NDArray[np.bool_]:
-    """Return which rows are of the source table that a rule is about."""
+def statement_numbers(rows: pa.Table, rules: Sequence[Superseded]) -> Rows:
+    """Return for each row how many statements that removed all rows of its source table come before it."""
+    order, found = order_of(rows), np.zeros(rows.num_rows, np.int64)
+    for rule in rules:
+        if rule.since is None and not rule.by_snapshot:
+            found += ~is_before(order, rule.before) & is_of_source(rule.columns, rows)
+    return found
+
+
+def is_of_source(constants: Mapping[str, str], rows: pa.Table) -> NDArray[np.bool_]:
+    """Return which rows have these values in these columns."""
     found = np.ones(rows.num_rows, np.bool_)
-    for name, value in rule.columns.items():
+    for name, value in constants.items():
         found &= pc.fill_null(pc.equal(rows.column(name), value), False).to_numpy()
     return found
 
@@ -122,7 +131,7 @@ def with_mode(last: pa.Table, mode: Mode, rules: Sequence[Superseded]) -> pa.Tab
         return last
     deleted = pc.equal(last.column(OP), DELETE).to_numpy()
     for rule in rules:
-        before, is_of = is_before(order_of(last), rule.before), _is_of(rule, last)
+        before, is_of = is_before(order_of(last), rule.before), is_of_source(rule.columns, last)
         if mode == "scd2" and rule.at is not None:
             began, at = last.column(VALID_FROM), pa.scalar(rule.at, last.schema.field(VALID_FROM).type)
             later = pc.and_(pa.array(~before & is_of), pc.less(began, at))

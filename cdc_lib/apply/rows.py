@@ -50,6 +50,9 @@ Order = tuple[Numbers, ...]
 _FIRST = -1
 """Less than each part of an order key."""
 
+BEFORE_READ, WHILE_READ, READ_AHEAD = "<", "~", "*"
+"""Last character of ``_absent``: the change comes before the snapshot's read, during it, or before the end of a re-selection."""
+
 Named = Mapping[str, str]
 """Columns of a file by the lower-case names that they have in the lake table."""
 
@@ -64,6 +67,8 @@ class LakeShape:
         constants: columns that a route adds, and their values.
         keeps: whether the lake table keeps a column of this name.
         renames: of the table's columns, in order; older rows are written under the new names.
+        reads: range in which the snapshots of the table were read, see :attr:`cdc_lib.model.lake_table.Marker.reads`.
+        ahead_until: re-selected rows, and rows of partial snapshots, may already include changes before this point.
     """
 
     table: str
@@ -71,6 +76,8 @@ class LakeShape:
     constants: Mapping[str, str]
     keeps: Callable[[str], bool]
     renames: Sequence[ColumnRename] = ()
+    reads: tuple[Point, Point] | None = None
+    ahead_until: Point | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -89,7 +96,8 @@ class LakeShape:
         Raises:
             IncompatibleSchema: a column has another type than the lake table's.
         """
-        have = {name: rows.column(column) for name, column in named.items()}
+        # A file of deleted keys has no other columns.
+        have = {name: rows.column(column) for name, column in named.items() if column in rows.column_names}
         # Only scd2 reserves _valid_from: in other modes a column of the source may have this name.
         have = {VALID_FROM: rows.column(TS)} | have | {name: rows.column(name) for name in CHANGE_COLUMNS}
         have |= {name.lower(): pa.repeat(value, rows.num_rows) for name, value in self.constants.items()}
@@ -102,7 +110,7 @@ class LakeShape:
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def with_marks(self, rows: pa.Table, schema: TableSchema, named: Named) -> pa.Table:
-        """Return rows of a file in these columns, and ``_absent`` for the columns after ``_op``.
+        """Return rows of a file in these columns, and ``_absent`` for the columns after ``_op`` and for when they were read.
 
         Args:
             rows: with ``_absent`` for the columns of the file.
@@ -123,7 +131,7 @@ class LakeShape:
                 for column in columns
             ]
             # A complete row has no marks: one of its cells is null, and so is what they are joined to.
-            marks = pc.binary_join_element_wise(*cells, "")
+            marks = pc.binary_join_element_wise(*cells, self._phase(rows), "")
         return self.of(rows, named).append_column(pa.field(ABSENT, pa.string()), marks)
 
     def _as_type(self, column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
@@ -136,6 +144,15 @@ class LakeShape:
             hint="A new snapshot replaces the rows: cdc snapshot {source} {table}",
             table=self.table,
         )
+
+    def _phase(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+        """Return by which read each row may have been returned already; empty for none."""
+        ends = [*zip((BEFORE_READ, WHILE_READ), self.reads or (), strict=False)]
+        ends += [(READ_AHEAD, self.ahead_until)] if self.ahead_until is not None else []
+        phase, order = pa.repeat("", rows.num_rows), order_of(rows)
+        for name, end in reversed(ends):
+            phase = pc.if_else(pa.array(is_before(order, end)), name, phase)
+        return phase
 
     def reset(self, one: TableReset) -> pa.Table:
         """Return the entry of an append table that ends all rows before it, with ``_absent``."""

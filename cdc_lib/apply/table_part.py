@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_lib.apply.complete import completed
+from cdc_lib.apply.complete import completed, refuse_absent, refuse_missing, refuse_partial_keys
 from cdc_lib.apply.data_files import joined_positions, named, positions_of
 from cdc_lib.apply.fills import Fill, filled
 from cdc_lib.apply.key_rows import AskedKeys, Rows
@@ -27,12 +27,13 @@ from cdc_lib.apply.stored_files import DeadRows, OpenFiles, StoredFile
 from cdc_lib.apply.versions import EarliestChange, spliced
 from cdc_lib.errors import MergeError
 from cdc_lib.lake.layout import lowest_values
-from cdc_lib.merge.collapse import DELETE, INSERT
+from cdc_lib.merge.collapse import DELETE, INSERT, MISSING
 from cdc_lib.model.lake_table import MODE_COLUMNS, LakeTable
 from cdc_lib.model.manifest import ABSENT, OP
 from cdc_lib.model.pace import counted
 from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import ONE_VERSION_MODES
+from cdc_lib.ports import RereadRows
 
 T = TypeVar("T")
 
@@ -123,6 +124,8 @@ class TablePart:
         unfinished: see :func:`cdc_lib.merge.scd2.epochs.unfinished_epochs`.
         guard: whether the table may have newer rows, which stay.
         rekeyed: whether another key was in force, so that several rows may have one key.
+        reselect: reads rows from the source; None if none are read.
+        to_come: whether a snapshot will bring the rows that stay incomplete.
     """
 
     lake: LakeTable
@@ -133,6 +136,8 @@ class TablePart:
     unfinished: Sequence[int] = ()
     guard: bool = False
     rekeyed: bool = False
+    reselect: RereadRows | None = None
+    to_come: bool = False
 
     @property
     def cuts(self) -> Sequence[Superseded]:
@@ -152,23 +157,28 @@ class TablePart:
             files_of: finds the table's files.
 
         Raises:
-            NeedsSpark: a file of the table is one that only Spark reads, or a cell is not known.
-            MergeError: not all rows of the keys were found, or a change has no key.
+            NeedsSpark: a file of the table is one that only Spark reads.
+            MergeError: not all rows of the keys were found, a change has no key, or a row is incomplete.
         """
+        if self.lake.mode == "append":
+            refuse_absent(changes, self.of, has_key=bool(self.lake.primary_key))
+        else:
+            refuse_partial_keys(changes, self.lake.primary_key, self.of)
         if self.lake.mode in ONE_VERSION_MODES:
             return self._replaced(changes, files_of)
-        changes = changes.drop_columns([ABSENT])
         if self.lake.mode == "append" or not changes.num_rows:
-            return PartResult(changes.num_rows, changes, ())
+            return PartResult(changes.num_rows, changes.drop_columns([ABSENT]), ())
         part = self._spliced(changes, files_of)
         return replace(part, rows=filled(part.rows, self.fills))
 
     def _replaced(self, changes: pa.Table, files_of: FilesOf) -> PartResult:
         """Return the last change of each key, and the rows that it replaces."""
         key, keeps_deleted = self.lake.primary_key, self.lake.mode == "soft_delete"
+        if self.reselect is not None:
+            changes = self.reselect.added_to(changes, key)
         last = last_changes(changes, key, begins=False)
-        keys = self._keys(last)
-        asked = KeysOfChanges.of(self.key, keys, changes, order_of(last) if self.guard else None)
+        keys, order = self._keys(last), order_of(last) if self.guard else None
+        asked = KeysOfChanges.of(self.key, keys, changes, order, keeps_deleted=keeps_deleted)
         touched: Sequence[DeletesOf] = ()
         if last.num_rows:
             files = [*files_of(self._bounds(keys))]
@@ -185,11 +195,28 @@ class TablePart:
                     self.of, f"{counted(of_keys - removed, 'row')} of {counted(last.num_rows, 'changed key')}"
                 )
         if asked.lacking.any():
-            old = filled(pa.concat_tables([pa.schema(self.open.fields).empty_table(), *asked.old]), self.fills)
-            last = last_changes(completed(changes, old, key, keeps_deleted=keeps_deleted), key, begins=False)
+            last = self._completed(changes, asked)
         rows, newest = with_mode(last, self.lake.mode, self.rules), asked.newer == 0
         left = newest if keeps_deleted else newest & pc.not_equal(last.column(OP), DELETE).to_numpy()
         return PartResult(last.num_rows, rows.filter(pa.array(left)), touched)
+
+    def _completed(self, changes: pa.Table, asked: KeysOfChanges) -> pa.Table:
+        """Return the last change of each key with all cells, unless the table has a newer row.
+
+        Raises:
+            MergeError: a row is incomplete.
+        """
+        key, is_due = self.lake.primary_key, pa.array(asked.newer == 0)
+        old = filled(pa.concat_tables([pa.schema(self.open.fields).empty_table(), *asked.old]), self.fills)
+        rows = completed(changes, old, key, self.lake.mode, self.rules, to_come=self.to_come)
+        last, why = last_changes(rows, key, begins=False), ""
+        lacking = last.filter(pc.and_(pc.not_equal(last.column(MISSING), ""), is_due))
+        if lacking.num_rows and self.reselect is not None:
+            read, why = self.reselect.instead_of(lacking.drop_columns([MISSING]), key)
+            read = read.append_column(MISSING, pa.repeat("", read.num_rows))
+            last = last_changes(pa.concat_tables([rows, read]), key, begins=False)
+        refuse_missing(last.filter(is_due), key, self.of, why)
+        return last.drop_columns([MISSING])
 
     def _of_files(self, files: Sequence[StoredFile], find: Callable[[StoredFile], T | None]) -> list[T]:
         """Return what is found in files, in their order."""
@@ -221,12 +248,19 @@ class TablePart:
         """Return the versions that changes make, and those that they replace.
 
         Args:
-            changes: complete, at least one.
+            changes: with ``_absent``, at least one.
             files_of: finds the table's files.
+
+        Raises:
+            MergeError: a change is incomplete.
         """
         first = EarliestChange.of(changes, self.rules)
         keys = self._keys(last_changes(changes, self.lake.primary_key, begins=False))
         found, existing = self._versions(keys, first, files_of)
+        if changes.column(ABSENT).null_count < changes.num_rows:
+            key, old = self.lake.primary_key, filled(existing, self.fills)
+            changes = completed(changes, old, key, self.lake.mode, self.rules, to_come=self.to_come)
+            refuse_missing(changes, key, self.of, "every version is kept as it was (mode scd2)")
         of_mode = {*self.lake.primary_key, *MODE_COLUMNS["scd2"]}
         computed = {name.lower() for name in self.lake.computed}
         own = [one.name for one in self.open.fields if one.name not in of_mode and one.name.lower() not in computed]

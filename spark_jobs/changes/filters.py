@@ -33,16 +33,21 @@ def filtered(changes: DataFrame, where: Sequence[str], mode: Mode, table: str) -
         ConfigError: a predicate cannot be evaluated, or is not deterministic.
     """
     if where and ABSENT in changes.columns:
-        raise MergeError(
-            "some changes lack columns, so predicates cannot be evaluated for them: a row that the lake left "
-            "out cannot be completed from it",
-            hint="SET PERSIST binlog_row_image = 'FULL' at the source, and clear binlog_row_value_options; then take a new "
-            "snapshot of the table. Or take the predicate out of the source file.",
-            table=table,
-        )
+        raise lacks_columns(table)
     for predicate in where:
         changes = _with(changes, predicate, mode, table)
     return changes
+
+
+def lacks_columns(table: str) -> MergeError:
+    """Return the error of incomplete changes of a table whose rows are filtered."""
+    return MergeError(
+        "some changes lack columns, so predicates cannot be evaluated for them: a row that the lake left "
+        "out cannot be completed from it",
+        hint="SET PERSIST binlog_row_image = 'FULL' at the source, and clear binlog_row_value_options; then take a new "
+        "snapshot of the table. Or take the predicate out of the source file.",
+        table=table,
+    )
 
 
 def _with(changes: DataFrame, predicate: str, mode: Mode, table: str) -> DataFrame:

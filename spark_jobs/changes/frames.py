@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cdc_lib.apply.rows import BEFORE_READ, READ_AHEAD, WHILE_READ
 from cdc_lib.merge.plan import MergeInput, StoredBatch
 from cdc_lib.merge.renames import NamesAt, names_at, renamed_columns, renames_after
 from cdc_lib.model.column_rename import ColumnRename
@@ -50,9 +51,6 @@ class RowMapping:
 
 Columns = tuple[tuple[str, str], ...]
 """Names in the lake table and in a file."""
-
-BEFORE_READ, WHILE_READ, READ_AHEAD = "<", "~", "*"
-"""Phases of a change: before the snapshot's read, during it, or before the end of a re-selection."""
 
 ONE_TASK_ROWS = 20_000
 """Up to this row count one task collapses the rows: a shuffle would take longer than it saves."""

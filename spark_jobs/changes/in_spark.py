@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.fills import Fill
 from cdc_lib.model.lake_table import LakeColumn, LakeTable
 from cdc_lib.model.lexer import quoted
@@ -15,7 +14,7 @@ from cdc_lib.model.manifest import ABSENT
 from cdc_lib.model.table_commit import Filled
 from cdc_lib.model.table_mode import Mode
 from spark_jobs.changes.computed import written_rows
-from spark_jobs.changes.filters import filtered
+from spark_jobs.changes.filters import filtered, lacks_columns
 from spark_jobs.sql import text_literal
 
 
@@ -38,14 +37,14 @@ def filtered_here(
         table: ``database.table``, for messages.
 
     Raises:
-        NeedsSpark: some changes lack cells.
+        MergeError: some changes lack cells.
         ConfigError: a predicate cannot be evaluated, or is not deterministic.
     """
     if not where or not changes.num_rows:
         return changes
     absent = changes.schema.field(ABSENT)
     if changes.column(ABSENT).null_count < changes.num_rows:
-        raise NeedsSpark("predicates cannot be evaluated for rows that lack columns")
+        raise lacks_columns(table)
     rows = changes.drop_columns([ABSENT])
     rows = _changed(session, rows, columns, lambda frame: filtered(frame, where, mode, table)).cast(rows.schema)
     return rows.append_column(absent, pa.nulls(rows.num_rows, absent.type))

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from cdc_lib.apply.complete import MovedKeys
 from cdc_lib.apply.fills import Fill
 from cdc_lib.apply.parts import PART_BYTES, ReadPart, parts_of
 from cdc_lib.apply.rows import with_column
@@ -18,6 +19,7 @@ from cdc_lib.apply.tasks import ChangesTask
 from cdc_lib.lake.computed import columns_in
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.table_commit import TableCommit
+from cdc_lib.ports import RereadRows
 from spark_jobs.changes.in_spark import fills_here, with_computed_here
 from spark_jobs.iceberg.row_delta import Replacement
 from spark_jobs.iceberg.row_files import RowFiles
@@ -42,6 +44,8 @@ class ArrowRows:
         lake: the table as this project knows it.
         of: the source table, for messages.
         rekeyed: whether another key was in force, so that several rows may have one key.
+        reselect: reads rows from the source; None if none are read.
+        to_come: whether a snapshot will bring the rows that stay incomplete.
     """
 
     session: SparkSession
@@ -49,6 +53,8 @@ class ArrowRows:
     lake: LakeTable
     of: str
     rekeyed: bool = False
+    reselect: RereadRows | None = None
+    to_come: bool = False
 
     @classmethod
     def of_table(
@@ -58,8 +64,10 @@ class ArrowRows:
         metadata: TableMetadata,
         lake: LakeTable,
         of: str,
+        reselect: RereadRows | None = None,
         *,
         rekeyed: bool = False,
+        to_come: bool = False,
     ) -> ArrowRows:
         """Return the writer of a table, for the Java process of a session.
 
@@ -69,12 +77,15 @@ class ArrowRows:
             metadata: of the table.
             lake: the table as this project knows it.
             of: the source table, for messages.
+            reselect: reads rows from the source; None if none are read.
             rekeyed: whether another key was in force, so that several rows may have one key.
+            to_come: whether a snapshot will bring the rows that stay incomplete.
 
         Raises:
             NeedsSpark: the table is one that only Spark writes.
         """
-        return cls(session, RowFiles.of_table(session, table, metadata, lake), lake, of, rekeyed)
+        files = RowFiles.of_table(session, table, metadata, lake)
+        return cls(session, files, lake, of, rekeyed, reselect, to_come)
 
     def apply(
         self, changes: Iterable[pa.Table], commit: TableCommit, *, guard: bool, tasks: Sequence[ChangesTask] = ()
@@ -84,12 +95,12 @@ class ArrowRows:
         Args:
             changes: with ``_absent``; see :func:`cdc_lib.apply.rows.changes_of`.
             commit: other rows of the table that are removed or marked.
-            guard: whether the table may have newer rows, which stay; all changes are complete then.
+            guard: whether the table may have newer rows, which stay.
             tasks: files with all changes, if executors apply them; then ``changes`` is not read.
 
         Raises:
-            NeedsSpark: a file of the table is one that only Spark reads, or a cell is not known.
-            MergeError: not all rows of the keys were found.
+            NeedsSpark: a file of the table is one that only Spark reads.
+            MergeError: not all rows of the keys were found, or a row is incomplete.
         """
         part = self._part(commit, guard=guard)
         spread = SpreadRows.of(self.session, self.files, part) if tasks else None
@@ -114,7 +125,8 @@ class ArrowRows:
                     small.append(rows)
 
         key = () if self.lake.mode == "append" else self.lake.primary_key
-        with parts_of(changes, key, self.session.conf.get("spark.local.dir", None)) as parts:
+        folder, together = self.session.conf.get("spark.local.dir", None), MovedKeys(key) if key else None
+        with parts_of(changes, key, folder, together) as parts:
             in_threads(self.session, apply_part, parts, PARTS_AT_ONCE)
         if part.cuts or part.fills:
             self._apply_rules(part, found, small, done)
@@ -124,9 +136,8 @@ class ArrowRows:
     def _part(self, commit: TableCommit, *, guard: bool) -> TablePart:
         rules = sorted(commit.supersedes, key=lambda rule: rule.before)
         fills = fills_here(self.session, commit.fills, self.lake.columns, self.files.fields)
-        return TablePart(
-            self.lake, self.of, self.files.open, rules, fills, commit.unfinished_epochs, guard, self.rekeyed
-        )
+        unfinished, of_source = commit.unfinished_epochs, (self.reselect, self.to_come)
+        return TablePart(self.lake, self.of, self.files.open, rules, fills, unfinished, guard, self.rekeyed, *of_source)
 
     def _apply_rules(
         self, part: TablePart, found: dict[str, DeletesOf], left: list[pa.Table], done: Replacement

@@ -22,17 +22,16 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lib.errors import MergeError
+from cdc_lib.apply.complete import incomplete
+from cdc_lib.apply.rows import BEFORE_READ, READ_AHEAD, WHILE_READ
 from cdc_lib.merge.collapse import DELETE, MISSING, RANK, READ, last_change_sql
-from cdc_lib.merge.plan import INCOMPLETE, rows_not_logged
+from cdc_lib.merge.plan import rows_not_logged
 from cdc_lib.model.lake_table import CHANGE_TYPES, ORDER, LakeColumn, LakeTable
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT, CELL_HERE, CELL_UNKNOWN, OP
 from cdc_lib.model.table_commit import Filled
 from cdc_lib.model.table_mode import MODE_TYPES
-from cdc_lib.model.table_name import TableName
 from spark_jobs.changes.added_defaults import filled_value
-from spark_jobs.changes.frames import BEFORE_READ, READ_AHEAD, WHILE_READ
 from spark_jobs.iceberg.key_filter import key_range, same_key
 from spark_jobs.iceberg.temp_views import view_of
 from spark_jobs.sql import as_text, text_literal
@@ -124,7 +123,7 @@ class Completion:
         if rows:
             keys = "; ".join(_key_text(self.table.primary_key, row) for row in rows)
             what = "rows lack columns that neither the batches nor the lake hold"
-            raise _error(self.source_table, what, column=rows[0][MISSING], key=keys, reselect=why or None)
+            raise incomplete(self.source_table, what, column=rows[0][MISSING], key=keys, reselect=why or None)
 
     @property
     def _own(self) -> list[LakeColumn]:
@@ -299,22 +298,4 @@ def refuse_absent(changes: DataFrame, table: LakeTable, source_table: str) -> No
     count = changes.where(f"{ABSENT} IS NOT NULL").count()
     if count:
         what = "every change of the table is kept as it is, and no existing row has the rest"
-        raise (_error if table.primary_key else rows_not_logged)(source_table, what, rows=count)
-
-
-def _error(source_table: str, what: str, **context: str | int | None) -> MergeError:
-    """Return the error of incomplete rows.
-
-    Args:
-        source_table: their table.
-        what: which rows, and why they stay incomplete.
-        context: of the error.
-    """
-    return MergeError(
-        f"{INCOMPLETE}: {what}",
-        hint="With reselect.mode: auto a merge reads such rows of tables with a key from the source. Otherwise set "
-        "binlog_row_image=FULL and binlog_row_value_options='' at the source, also in "
-        f"sessions. Then: cdc snapshot {{source}} {TableName.parse(source_table).in_shell}",
-        table=source_table,
-        **context,
-    )
+        raise (incomplete if table.primary_key else rows_not_logged)(source_table, what, rows=count)

@@ -40,7 +40,7 @@ from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP
 from cdc_lib.model.publication import publication
 from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
 from cdc_lib.model.table_mode import IS_CURRENT, RESET
-from cdc_lib.ports import FilesForTasks, ReadRows, Replaced, Reselect
+from cdc_lib.ports import FilesForTasks, ReadRows, Replaced, RereadRows, Reselect
 from spark_jobs.changes.added_defaults import filled_columns, update_sql
 from spark_jobs.changes.computed import recompute_sql, written_rows
 from spark_jobs.errors import is_overtaken, said, translate_errors
@@ -132,7 +132,7 @@ class IcebergTable(DefinedTable):
                     completion.check(replaced.last, replaced.why)
                 if replaced.columns is not None:
                     table = replace(table, columns=replaced.columns)
-                markers = {name: _reaching(m, replaced.reached.get(name)) for name, m in commit.markers.items()}
+                markers = {name: _reached(m, replaced.reached.get(name)) for name, m in commit.markers.items()}
                 self._mark(table, replace(commit, markers=markers))
                 replaced.last.createOrReplaceTempView(self._view(LAST_VIEW))
                 keys = key_range(self._session, self._view(LAST_VIEW), table)
@@ -142,7 +142,14 @@ class IcebergTable(DefinedTable):
                 last.unpersist()
 
     def replace(
-        self, read: ReadRows, commit: TableCommit, *, guard: bool, spread: FilesForTasks | None = None
+        self,
+        read: ReadRows,
+        commit: TableCommit,
+        reselect: RereadRows | None = None,
+        *,
+        guard: bool,
+        to_come: bool = False,
+        spread: FilesForTasks | None = None,
     ) -> int | None:
         """Apply changes in Arrow; returns their number, None if Spark has to do it."""
         with translate_errors("merge", self._table):
@@ -151,15 +158,20 @@ class IcebergTable(DefinedTable):
             if any(name.startswith(PREFIX) for name in loaded.metadata.heads):
                 drop_left_over(loaded.java)
             if self._beginning is not None:
-                return self._begin_rows(self._beginning, read, commit, guard=guard, spread=spread)
-            done = self._replacement(loaded.java, loaded.metadata, table, read, commit, guard=guard, spread=spread)
+                return self._begin_rows(
+                    self._beginning, read, commit, reselect, guard=guard, to_come=to_come, spread=spread
+                )
+            java, metadata = loaded.java, loaded.metadata
+            done = self._replacement(
+                java, metadata, table, read, commit, reselect, guard=guard, to_come=to_come, spread=spread
+            )
             if done is None:
                 return None
             current = loaded.metadata.current
             rows_before = rows_of(current.summary) if current is not None else 0
             branch = Branch(new_branch(), table.snapshot_id, loaded.java, self._table, rows_before)
             branch.replace(done)
-            self._mark(table, commit)
+            self._mark(table, _reaching(commit, reselect))
             self._publish(table, branch)
             return done.changes
 
@@ -170,13 +182,17 @@ class IcebergTable(DefinedTable):
         table: LakeTable,
         read: ReadRows,
         commit: TableCommit,
+        reselect: RereadRows | None,
         *,
         guard: bool,
+        to_come: bool,
         spread: FilesForTasks | None,
     ) -> Replacement | None:
         """Return what changes make of a table; None if Spark has to do it."""
         try:
-            rows = ArrowRows.of_table(self._session, java, metadata, table, self._table, rekeyed=self._rekeyed)
+            rows = ArrowRows.of_table(
+                self._session, java, metadata, table, self._table, reselect, rekeyed=self._rekeyed, to_come=to_come
+            )
             tasks = spread(rows.files.fields) if spread is not None else ()
             return rows.apply(read(rows.files), commit, guard=guard, tasks=tasks)
         except NeedsSpark as why:
@@ -184,19 +200,29 @@ class IcebergTable(DefinedTable):
             return None
 
     def _begin_rows(
-        self, to: Beginning, read: ReadRows, commit: TableCommit, *, guard: bool, spread: FilesForTasks | None
+        self,
+        to: Beginning,
+        read: ReadRows,
+        commit: TableCommit,
+        reselect: RereadRows | None,
+        *,
+        guard: bool,
+        to_come: bool,
+        spread: FilesForTasks | None,
     ) -> int | None:
         """Publish the table's new definition with rows that are all it has then; returns the number of changes."""
         java = self._java()
         refuse_renamed(java, self._followed or (), self._table)
         change = redefined(self._session, java, to)
         metadata = metadata_of(self._session, change.table()).without_rows()
-        done = self._replacement(change.table(), metadata, to.table, read, commit, guard=guard, spread=spread)
+        done = self._replacement(
+            change.table(), metadata, to.table, read, commit, reselect, guard=guard, to_come=to_come, spread=spread
+        )
         if done is None:
             return None
         branch = Branch(new_branch(), to.table.snapshot_id, change.table(), self._table, 0)
         branch.replace(done)
-        self._mark(to.table, commit)
+        self._mark(to.table, _reaching(commit, reselect))
         now = publish_beginning(change, branch, self._marked(branch.rows), java_classes(self._session))
         self._beginning, self._read, self._followed, self._newest = None, Read(now), to.table.renames, None
         return done.changes
@@ -558,7 +584,15 @@ def _removed(added: int | None) -> int | None:
     return None if added is None else -added
 
 
-def _reaching(marker: Marker, reached: Reselected | None) -> Marker:
+def _reaching(commit: TableCommit, reselect: RereadRows | None) -> TableCommit:
+    """Return the commit with markers that say up to where re-selected rows are ahead."""
+    markers = dict(commit.markers)
+    for name, reached in () if reselect is None else reselect.reached:
+        markers[name] = markers[name].with_reselected(reached)
+    return replace(commit, markers=markers)
+
+
+def _reached(marker: Marker, reached: Reselected | None) -> Marker:
     return marker if reached is None else marker.with_reselected(reached)
 
 

@@ -29,7 +29,7 @@ from cdc_lib.store.failed_tables import keep_stopped, last_stopped
 from cdc_lib.store.foreign import note_commits
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.merging.foreign_changes import ForeignChangeDetector
-from spark_jobs.merging.reselect import Say
+from spark_jobs.merging.source_rows import Say
 
 ATTEMPTS = 3
 """Attempts to change a cursor when another task moves it."""

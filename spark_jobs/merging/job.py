@@ -18,7 +18,7 @@ from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.ports import ObjectStore
 from spark_jobs.lake_format import LAKE_FORMAT, LakeTarget
 from spark_jobs.merging.foreign_changes import ForeignChangeDetector
-from spark_jobs.merging.reselect import Origin, Say
+from spark_jobs.merging.source_rows import Origin, Say
 from spark_jobs.runtime.log_lines import say as say_line
 
 Now = Callable[[], datetime]

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.key_ranges import ReadRange
-from spark_jobs.merging.reselect import Origin
+from spark_jobs.merging.source_rows import Origin
 
 
 def keys_in_range(origin: Origin | None, max_keys: int, read_range: ReadRange, keys: pa.Table) -> pa.Table:

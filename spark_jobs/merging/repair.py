@@ -6,11 +6,14 @@ again does not. The table's marker records how far they may be ahead, as for row
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
+from cdc_lib.apply.rows import LakeShape, changes_of
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import IncompatibleSchema, MergeConflict
 from cdc_lib.merge.column_policy import without_added
@@ -18,7 +21,7 @@ from cdc_lib.merge.contribution import kept_fills
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.table_commit import Changes, Filled, TableCommit
-from cdc_lib.ports import ObjectStore
+from cdc_lib.ports import LakeRows, ObjectStore
 from cdc_lib.reselect.rows import Refused, Reread, Reselector
 from cdc_lib.store import layout
 from cdc_lib.store.clock import refuse_later_commit
@@ -84,8 +87,14 @@ class SparkRepairer:
             Filled(one.before, column, one.added.value, subject.constants, one.since)
             for one, column in kept_fills(waits, renames, route.keeps)
         ]
-        row = RowMapping(route.keeps, subject.constants)
-        frame = changes(session, self.store, table, [MergeInput(reread.batch, None)], state.columns, row)
-        marker = state.markers[table].with_reselected(reread.reach)
-        target.upsert(Changes(frame, guard=True), TableCommit({table: marker}, fills=fills, merge_id=marker.merge_id))
+        marker, inputs = state.markers[table].with_reselected(reread.reach), [MergeInput(reread.batch, None)]
+        commit = TableCommit({table: marker}, fills=fills, merge_id=marker.merge_id)
+
+        def rows(lake: LakeRows) -> Iterator[pa.Table]:
+            return changes_of(self.store, inputs, LakeShape(table, lake.fields, subject.constants, route.keeps))
+
+        if target.replace(rows, commit, guard=True) is None:
+            row = RowMapping(route.keeps, subject.constants)
+            frame = changes(session, self.store, table, inputs, state.columns, row)
+            target.upsert(Changes(frame, guard=True), commit)
         return ""

@@ -29,15 +29,12 @@ from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.ports import ObjectStore, Replaced
 from cdc_lib.reselect.policy import reads_all
-from cdc_lib.reselect.rows import Refused, Reread, Reselector
+from cdc_lib.reselect.rows import Refused, Reread
 from cdc_lib.store import layout
 from spark_jobs.changes.filters import filtered
 from spark_jobs.changes.frames import RowMapping, changes
+from spark_jobs.merging.source_rows import Origin, Say
 from spark_jobs.sql import belongs
-
-Say = Callable[[str], None]
-Origin = Callable[[], Reselector]
-"""Opens the source; called only if rows are re-selected."""
 
 
 @dataclass(frozen=True, slots=True)

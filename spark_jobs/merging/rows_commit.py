@@ -11,21 +11,24 @@ from functools import partial, reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc_lib.apply.decide import files_of, is_few, why_not_partial
+from cdc_lib.apply.decide import files_of, is_few
 from cdc_lib.apply.fills import filled
 from cdc_lib.apply.range_deletes import RangeDeletes, with_range_deletes
 from cdc_lib.apply.rows import LakeShape, change_files, changes_of
 from cdc_lib.apply.tasks import ChangesTask
-from cdc_lib.lake.routing import LakeMerge
+from cdc_lib.errors import ConfigError, IncompatibleSchema
+from cdc_lib.lake.routing import LakeMerge, RoutedTable
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.renames import newest_schema
 from cdc_lib.model.lake_table import LakeColumn, LakeTable
 from cdc_lib.model.manifest import DataFile
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_commit import Changes, TableCommit
-from cdc_lib.model.table_mode import Mode
+from cdc_lib.model.table_mode import ONE_VERSION_MODES, Mode
+from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import LakeRows
 from cdc_lib.reselect.policy import reads_all
+from cdc_lib.reselect.rows import Refused
 from spark_jobs.changes.added_defaults import filled_columns
 from spark_jobs.changes.filters import filtered
 from spark_jobs.changes.frames import RowMapping, changes
@@ -35,6 +38,7 @@ from spark_jobs.lake_format import LakeTarget
 from spark_jobs.merging.job import MergeJob
 from spark_jobs.merging.range_deletes import keys_in_range
 from spark_jobs.merging.reselect import SourceReselect
+from spark_jobs.merging.source_rows import ColumnsAdded, SourceRows
 from spark_jobs.merging.spark_range_deletes import SparkRangeDeletes
 from spark_jobs.runtime.parallelism import is_local, shuffled_for
 from spark_jobs.runtime.storage_keys import keys_for_tasks
@@ -73,7 +77,7 @@ class RowsCommit:
 
     def apply(self) -> int:
         """Commit; returns the number of changes."""
-        applied = self._in_arrow() if self._is_in_arrow() else None
+        applied = self._in_arrow() if is_done_here(self.lake) else None
         return self._by_spark() if applied is None else applied
 
     @property
@@ -88,29 +92,70 @@ class RowsCommit:
     def _rows(self) -> int:
         return sum(part.rows for part in self.parts)
 
-    def _is_in_arrow(self) -> bool:
-        """Whether the changes are applied without Spark SQL."""
-        config = self.job.config
-        rules = (config.reselect.rule(part.routed.database, part.routed.name) for part in self.parts)
-        if self.job.origin is not None and not self.to_come and any(reads_all(rule, self.job.lag) for rule in rules):
-            return False
-        files = [files_of(part.routed.table, part.work.inputs) for part in self.parts]
-        plain = (
-            not why_not_partial(part.routed, part.work, self.commit.supersedes, of_part)
-            for part, of_part in zip(self.parts, files, strict=True)
-        )
-        return is_done_here(self.session, [one for of_part in files for one in of_part]) and all(plain)
+    @property
+    def _files(self) -> list[tuple[DataFile, TableSchema]]:
+        return [one for part in self.parts for one in files_of(part.routed.table, part.work.inputs)]
 
     def _in_arrow(self) -> int | None:
         """Apply the changes without Spark SQL; None if Spark has to do it."""
+        refused, commit = dict[TableName, Refused | ConfigError](), self
+        while True:
+            try:
+                return commit.applied_in_arrow(refused)
+            except ColumnsAdded as added:
+                try:
+                    commit = replace(commit, columns=self.target.evolve(added.schema).columns)
+                except IncompatibleSchema as error:
+                    refused[added.table] = Refused(error.message, replaced=True)
+
+    def applied_in_arrow(self, refused: dict[TableName, Refused | ConfigError]) -> int | None:
+        """Apply the changes to the table as it is; None if Spark has to do it.
+
+        Args:
+            refused: source tables whose rows cannot be read from the source, and why; gets more of them.
+
+        Raises:
+            ColumnsAdded: rows of the source have columns that the lake table lacks.
+        """
+        source_rows = self._source_rows(refused)
         with _TURN if self._rows > ROWS_BESIDE else nullcontext():
-            return self.target.replace(self._changes_in_arrow, self.commit, guard=self._guard, spread=self._tasks)
+            return self.target.replace(
+                self._changes_in_arrow,
+                self.commit,
+                source_rows,
+                guard=self._guard,
+                to_come=self.to_come,
+                spread=self._tasks if source_rows is None else None,
+            )
+
+    def _source_rows(self, refused: dict[TableName, Refused | ConfigError]) -> SourceRows | None:
+        """Return what reads rows from the source; None if all are complete and up to date, or while a first snapshot is pending."""
+        job = self.job
+        if job.origin is None or self.to_come or self._mode not in ONE_VERSION_MODES:
+            return None
+        rules = (job.config.reselect.rule(part.routed.database, part.routed.name) for part in self.parts)
+        if not any(file.partial_rows for file, _ in self._files) and not any(
+            reads_all(rule, job.lag) for rule in rules
+        ):
+            return None
+        return SourceRows(
+            self.session,
+            job.config,
+            job.store,
+            job.plan,
+            job.origin,
+            job.lag,
+            job.say,
+            self.columns,
+            self._mode,
+            self._newest,
+            refused,
+        )
 
     def _tasks(self, fields: tuple[pa.Field, ...]) -> list[ChangesTask]:
         """Return the files of many changes, for executors; none if this process applies the changes, as all that need Spark or the source."""
         config, tasks = self.job.config, list[ChangesTask]()
-        files = [file for part in self.parts for file in files_of(part.routed.table, part.work.inputs)]
-        if is_local(self.session) or is_few(files) or config.store.ca is not None:
+        if is_local(self.session) or is_few(self._files) or config.store.ca is not None:
             return []
         keys = keys_for_tasks(config.store)
         for part in self.parts:
@@ -118,7 +163,7 @@ class RowsCommit:
                 part.entries
                 or part.work.ranges
                 or part.routed.target.where
-                or any(file.partial_rows for file, _ in files)
+                or any(file.partial_rows for file, _ in self._files)
             ):
                 return []
             shape = self._shape(part, fields)
@@ -129,9 +174,9 @@ class RowsCommit:
         return tasks
 
     def _shape(self, part: Contribution, fields: tuple[pa.Field, ...]) -> LakeShape:
-        routed = part.routed
+        routed, reads, ahead_until = part.routed, part.work.marker.reads, part.work.ahead_until
         constants = routed.constants(self.job.config.source)
-        return LakeShape(routed.table, fields, constants, routed.target.keeps, part.renames)
+        return LakeShape(routed.table, fields, constants, routed.target.keeps, part.renames, reads, ahead_until)
 
     def _changes_in_arrow(self, lake: LakeRows) -> Iterator[pa.Table]:
         source, fields = self.job.config.source, lake.fields
@@ -201,21 +246,25 @@ class RowsCommit:
         if origin is None or self.to_come:
             yield None
             return
-        newest = [
-            (part.routed, newest_schema(part.routed.table, job.sources.of(part.routed.table), part.renames))
-            for part in self.parts
-        ]
-        tables = [(routed, schema) for routed, schema in newest if schema is not None]
         back = SourceReselect(
-            self.session, job.config, job.store, job.plan, origin, job.lag, job.say, self.target.evolve, tables
+            self.session, job.config, job.store, job.plan, origin, job.lag, job.say, self.target.evolve, self._newest
         )
         try:
             yield back
         finally:
             back.remove()
 
+    @property
+    def _newest(self) -> list[tuple[RoutedTable, TableSchema]]:
+        """The source tables that have a schema, with the newest one of each."""
+        newest = (
+            (part.routed, newest_schema(part.routed.table, self.job.sources.of(part.routed.table), part.renames))
+            for part in self.parts
+        )
+        return [(routed, schema) for routed, schema in newest if schema is not None]
 
-def is_done_here(_: SparkSession, __: Sequence[tuple[DataFile, TableSchema]]) -> bool:
+
+def is_done_here(_: LakeMerge) -> bool:
     """Whether changes are applied without Spark SQL."""
     return True
 

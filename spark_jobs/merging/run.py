@@ -39,7 +39,7 @@ from spark_jobs.merging.cut_entries import UnchangedTables
 from spark_jobs.merging.faulty_tables import FaultyTables, report_foreign_commits
 from spark_jobs.merging.foreign_changes import ForeignChangeDetector
 from spark_jobs.merging.job import MergeJob, Now, utc_now
-from spark_jobs.merging.reselect import Origin, Say
+from spark_jobs.merging.source_rows import Origin, Say
 from spark_jobs.merging.table_merge import merge_table
 from spark_jobs.runtime.log_lines import say as say_line
 from spark_jobs.runtime.parallel_tables import in_parallel

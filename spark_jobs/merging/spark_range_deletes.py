@@ -19,7 +19,7 @@ from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import SNAPSHOT_ROW, Point
 from cdc_lib.model.schema import SourceType
 from spark_jobs.merging.range_deletes import keys_in_range
-from spark_jobs.merging.reselect import Origin
+from spark_jobs.merging.source_rows import Origin
 from spark_jobs.sql import belongs, full_name, point, struct, text_literal
 
 _NUMBERS = {"int", "year", "decimal"}

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyiceberg.table import Table
 
-from cdc_lib.apply.complete import completed
+from cdc_lib.apply.complete import completed, refuse_partial_keys
 from cdc_lib.apply.decide import NeedsSpark, files_of, why_not, why_not_files, why_not_partial
 from cdc_lib.apply.key_rows import AskedKeys
 from cdc_lib.apply.removals import with_mode
@@ -24,9 +24,9 @@ from cdc_lib.apply.rows import (
     order_of,
 )
 from cdc_lib.config import SourceConfig
-from cdc_lib.errors import IncompatibleSchema
+from cdc_lib.errors import IncompatibleSchema, ValuesNotLogged
 from cdc_lib.lake.routing import RoutedTable, lake_merges
-from cdc_lib.merge.collapse import DELETE
+from cdc_lib.merge.collapse import DELETE, MISSING
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.live_rows import found_again
 from cdc_lib.merge.plan import TableWork, work_on
@@ -87,7 +87,8 @@ def with_waiting(
     if why := next(filter(None, reasons), ""):
         raise not_fresh(why, routed.table)
     fields = tuple(one.field for one in base.columns.choose(None))
-    shape = LakeShape(routed.table, fields, routed.constants(config.source), routed.target.keeps)
+    constants, reads = routed.constants(config.source), work.marker.reads
+    shape = LakeShape(routed.table, fields, constants, routed.target.keeps, reads=reads, ahead_until=work.ahead_until)
     try:
         rows = _completed(base, pa.concat_tables(changes_of(store, work.inputs, shape)), key)
     except NeedsSpark as error:
@@ -112,11 +113,19 @@ def _completed(base: PinnedSnapshot, changes: pa.Table, key: Sequence[str]) -> p
     partial = changes.filter(pc.is_valid(changes.column(ABSENT)))
     if not partial.num_rows:
         return changes.drop_columns([ABSENT])
+    try:
+        refuse_partial_keys(changes, key, base.name)
+    except ValuesNotLogged:
+        raise NeedsSpark("a row lacks a part of its key") from None
     keys = map(base.key.parse, zip(*(partial.column(name).to_pylist() for name in key), strict=True))
     old, _ = Many(base, list({one.order: one for one in keys}.values()), everything=True).read(
         base.columns.choose(None)
     )
-    return completed(changes, old, key, keeps_deleted=base.mode == "soft_delete")
+    rows = completed(changes, old, key, cast("Mode", base.mode))
+    missing = pc.filter(names := last_changes(rows, key, begins=False).column(MISSING), pc.not_equal(names, ""))
+    if len(missing):
+        raise NeedsSpark(f"a row has no value of column {missing[0]} (binlog_row_image is not FULL)")
+    return rows.drop_columns([MISSING])
 
 
 def _state(base: PinnedSnapshot, mode: Mode, marker: Marker, routed: RoutedTable) -> LakeTable:

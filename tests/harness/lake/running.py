@@ -20,8 +20,8 @@ from cdc_lib.model.merge_plan import Cut, MergePlan
 from cdc_lib.ports import ObjectStore
 from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.merging.job import Now, utc_now
-from spark_jobs.merging.reselect import Origin
 from spark_jobs.merging.run import merge, needs_spark, run
+from spark_jobs.merging.source_rows import Origin
 from spark_jobs.sql import full_name
 from tests.harness.lake.batches import BatchWriter
 

@@ -12,12 +12,13 @@ from dataclasses import replace
 
 import pytest
 
+from cdc_lib.apply import parts
 from cdc_lib.config.credentials import handed_on
 from cdc_lib.config.reselect import ReselectConfig
 from cdc_lib.errors import MergeError, ReselectError
 from cdc_lib.model.position import Point
 from cdc_lib.mysql.watermark import low_watermark
-from spark_jobs.iceberg.lake_table import IcebergTable
+from spark_jobs.iceberg.arrow_rows import ArrowRows
 from tests.harness.binlog.capture import Capture
 from tests.harness.binlog.row_images import COLUMNS, IMAGES, KEYS, assert_equal, in_session, one_round, statement
 from tests.harness.lake.running import Lake
@@ -182,14 +183,14 @@ def test_a_merge_that_dies_between_read_and_commit_leaves_nothing_and_is_done_ag
     reselecting(lake, mode="always")
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT)")
     capture.execute("INSERT INTO r VALUES (1, 1), (2, 1)")
-    real = IcebergTable._write
-    monkeypatch.setattr(IcebergTable, "_write", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    real = ArrowRows._write
+    monkeypatch.setattr(ArrowRows, "_write", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         one_round(capture, lake)
     assert not [key for key in capture.visible() if "reselect" in key]
     assert lake.state(table_of(capture)).snapshot_id is None
     capture.execute("UPDATE r SET v = 5 WHERE id = 1")
-    monkeypatch.setattr(IcebergTable, "_write", real)
+    monkeypatch.setattr(ArrowRows, "_write", real)
     plan = capture.pipeline.plan_merge(by="test")
     lake.merge(plan)
     assert lake.rows(table_of(capture), "id", "v") == [(1, 5), (2, 1)]
@@ -317,6 +318,24 @@ def test_columns_added_meanwhile_come_with_reselected_rows(capture, lake):
     assert lake.rows(table_of(capture), "id", "v", "y", "w", "z") == capture.execute("SELECT * FROM r ORDER BY id")
 
 
+def test_keys_are_counted_over_all_parts_of_the_changes(capture, lake, monkeypatch):
+    """What is over the limit comes from the log; the marker says up to where the others are ahead."""
+    monkeypatch.setattr(parts, "PART_BYTES", 1)
+    monkeypatch.setattr(parts, "_STRIDE", 1)
+    reselecting(lake, mode="always", max_keys=20)
+    capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT)")
+    for first in range(0, 30, 10):
+        in_session(capture, "INSERT INTO r VALUES " + ", ".join(f"({first + n}, 1)" for n in range(10)))
+    one_round(capture, lake, lambda: capture.execute("UPDATE r SET v = 2"))
+    rows = dict(lake.rows(table_of(capture), "id", "v"))
+    assert len(rows) == 30
+    ahead = [key for key, value in rows.items() if value == 2]
+    assert sum(looked_up(lake)) == len(ahead) == 20
+    assert [line for line in lake.said if "more than 20 keys" in line]
+    one_round(capture, lake)
+    assert set(dict(lake.rows(table_of(capture), "id", "v")).values()) == {2}
+
+
 def test_more_keys_than_allowed_are_not_looked_up(capture, lake):
     """Whole rows come from the log."""
     reselecting(lake, mode="always", max_keys=2)
@@ -330,8 +349,10 @@ def test_more_keys_than_allowed_are_not_looked_up(capture, lake):
 
 @pytest.mark.parametrize("mode", ["auto", "always"])
 @pytest.mark.parametrize("kind", KEYS)
-def test_random_changes_during_a_reselection_end_as_in_the_source(capture, lake, kind, mode):
-    """Images of any kind, keys that move, and windows that lie after what was read: once all are merged, all is right."""
+def test_random_changes_during_a_reselection_end_as_in_the_source(capture, lake, kind, mode, monkeypatch):
+    """Images of any kind, keys that move, and windows that lie after what was read, in several parts: once all are merged, all is right."""
+    monkeypatch.setattr(parts, "PART_BYTES", 500)
+    monkeypatch.setattr(parts, "_STRIDE", 1)
     reselecting(lake, mode=mode, when_lag_exceeds=None)
     capture.execute(f"CREATE TABLE r ({KEYS[kind]}, {COLUMNS.replace('a INT', 'a INT DEFAULT 7')})")
     draw = random.Random(f"{kind} {mode}")

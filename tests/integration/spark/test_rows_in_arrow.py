@@ -45,6 +45,11 @@ def part(op, offset, key, **cells):
     return Row(op, offset, values, absent=frozenset(WIDER) - frozenset(values))
 
 
+def moved(offset, old, new, *, row=0, **cells):
+    """Return the changes of a row that gets another key."""
+    return [replace(part("d", offset, old), row=row), replace(part("u", offset, new, **cells), row=row + 1)]
+
+
 FIRST = [row("c", 10 + key, key) for key in range(1, 41)]
 SECOND = [
     row("u", 110, 1, "Zoë", "-0.01"),
@@ -77,7 +82,7 @@ def ways(lake, monkeypatch, mode, layout, sections):
     settings["layouts"] = [{"tables": "*.*", **layout}]
     here = Lake(lake.spark, type(lake.config).model_validate(settings), lake.store)
     starts, done = count(4, 100), []
-    real, why_not = ArrowRows._write, rows_commit.why_not_partial
+    real = ArrowRows._write
 
     def noted(self, *arguments):
         written = real(self, *arguments)
@@ -85,11 +90,7 @@ def ways(lake, monkeypatch, mode, layout, sections):
         return written
 
     monkeypatch.setattr(ArrowRows, "_write", noted)
-    monkeypatch.setattr(
-        rows_commit,
-        "why_not_partial",
-        lambda routed, *more: why_not(routed, *more) if routed.table == names[0] else "Spark does it",
-    )
+    monkeypatch.setattr(rows_commit, "is_done_here", lambda lake: names[0] in lake.tables)
 
     def merge(
         rows, *, read_at=None, truncated=(), filled=(), same_files=True, same_summary=True, by=1, columns=COLUMNS
@@ -426,14 +427,29 @@ def test_cells_that_changes_lack_have_the_default_of_their_column(lake, ways):
     assert {(1, 7), (2, 7), (50, 7)} <= set(lake.rows(arrow, "id", "later"))
 
 
-@pytest.mark.parametrize("mode", ["mirror"])
-def test_rows_whose_cells_are_not_known_are_merged_by_spark(lake, ways):
-    """Such as those of a row that moved to another key."""
-    (_, spark), merge = ways
+@pytest.mark.parametrize("mode", ["mirror", "soft_delete", "scd2"])
+def test_a_row_that_moves_takes_the_cells_that_it_lacks_from_its_old_key(lake, ways):
+    """Also over several keys, in one merge and in the next one."""
+    (arrow, _), merge = ways[0], partial(ways[1], same_files=False, same_summary=False)
     merge(FIRST)
-    moved = [part("d", 110, 1), replace(part("u", 110, 90, n=1), row=1)]
-    merge(moved, by=0, same_summary=False)
-    assert (90, "new", Decimal("1.00"), 1) in lake.rows(spark, "id", "name", "price", "n")
+    merge(
+        [
+            *moved(110, 1, 90, n=1),
+            part("u", 120, 2, n=5),
+            *moved(130, 2, 91, name="two"),
+            *moved(140, 91, 92),
+            *moved(140, 90, 91, row=2),
+        ]
+    )
+    merge([*moved(210, 92, 93), *moved(220, 91, 92, price=Decimal("2.00"))])
+    where = {"scd2": "_is_current", "soft_delete": "not _is_deleted"}.get(lake.state(arrow).mode, "true")
+    found = lake.spark.sql(
+        f"SELECT id, name, price, n FROM {lake.name(arrow)} WHERE {where} AND id NOT BETWEEN 3 AND 89"
+    )
+    assert {tuple(one) for one in found.collect()} == {
+        (93, "two", Decimal("1.00"), 5),
+        (92, "new", Decimal("2.00"), 1),
+    }
 
 
 def test_a_column_that_was_added_is_null_in_the_rows_of_older_files(lake, ways):
