@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, BinaryIO, Generic, Protocol, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -19,10 +19,10 @@ from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.comments import TableComments
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.foreign import Past
-from cdc_lib.model.lake_table import LakeColumn, LakeTable, Reselected
+from cdc_lib.model.lake_table import LakeTable, Reselected
 from cdc_lib.model.layout import DEFAULT_LAYOUT, Layout
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.model.table_commit import Changes, Frame, TableCommit
+from cdc_lib.model.table_commit import TableCommit
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 
@@ -197,43 +197,6 @@ class SchemaReader(Protocol):
 Rows = TypeVar("Rows")
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced(Generic[Rows]):
-    """The last change of each key, some replaced by re-selected rows.
-
-    Args:
-        last: the changes.
-        reached: by source table, the points between which rows were re-selected.
-        why: why incomplete rows could not be re-selected; empty if all were, or if none had to be.
-        columns: new columns of the lake table if re-selected rows have more than it had; else None.
-    """
-
-    last: Rows
-    reached: Mapping[str, Reselected]
-    why: str = ""
-    columns: tuple[LakeColumn, ...] | None = None
-
-
-class Reselect(Protocol[Rows]):
-    """Re-selects rows from the source."""
-
-    def __call__(self, last: Rows, table: LakeTable) -> Replaced[Rows]:
-        """Replace changes by re-selected rows; see :class:`Replaced`.
-
-        Args:
-            last: the last change of each key; if some lack cells, with :data:`cdc_lib.merge.collapse.MISSING`.
-            table: the lake table.
-
-        Raises:
-            ReselectError: required rows cannot be read at the moment.
-        """
-        ...
-
-    def reads_whole(self) -> bool:
-        """Whether rows that are complete in the binlog may be re-selected too."""
-        ...
-
-
 class RereadRows(Protocol):
     """Reads rows of a merge's keys from the source."""
 
@@ -276,13 +239,32 @@ class LakeRows(Protocol):
 
 
 ReadRows = Callable[[LakeRows], Iterator[pa.Table]]
-"""Reads changes in the columns of a lake table, with ``_op``, in any number of tables; raises NeedsSpark if they do not fit into them."""
+"""Reads changes in the columns of a lake table, with ``_op`` and ``_absent``, in any number of tables."""
 
 FilesForTasks = Callable[[tuple[pa.Field, ...]], Sequence[Any]]
 """Returns files with changes, which tasks on other machines read: :class:`cdc_lib.apply.tasks.ChangesTask`."""
 
 
-class MergeTarget(Protocol[Frame]):
+@dataclass(frozen=True, slots=True)
+class MergeChanges:
+    """The changes of a lake table.
+
+    Args:
+        read: reads them. Missing cells come from earlier changes and existing rows.
+        guard: whether the table may have rows newer than these changes; the newer ones are kept.
+        to_come: whether a row that cannot be completed is left out, because a later snapshot chunk has it.
+        reselect: reads rows from the source; None if none are read.
+        spread: returns the files with all changes, if other machines share the work; none if not.
+    """
+
+    read: ReadRows
+    guard: bool = True
+    to_come: bool = False
+    reselect: RereadRows | None = None
+    spread: FilesForTasks | None = None
+
+
+class MergeTarget(Protocol):
     """One lake table.
 
     Rows and markers are one atomic commit. It is based on the state that :meth:`load` first returned, or that this object
@@ -422,51 +404,16 @@ class MergeTarget(Protocol[Frame]):
         """
         ...
 
-    def upsert(self, changes: Changes[Frame], commit: TableCommit, reselect: Reselect[Frame] | None = None) -> int:
-        """Apply the last change of each key, or all of them where versions are kept, and return how many there were.
+    def apply(self, changes: MergeChanges, commit: TableCommit) -> int:
+        """Apply changes as the table's mode says, and return how many there were, in modes with one row of a key that of the keys.
 
-        Applying the same changes again gives the same rows.
+        Applying the same changes again gives the same rows, in modes with a key.
 
         Args:
             changes: the changes.
-            commit: markers and updates of existing rows.
-            reselect: re-selects incomplete rows, or all; the markers record the points between which it read.
+            commit: markers and updates of existing rows; the markers get the points between which rows were re-selected.
 
         Raises:
             MergeError: a row cannot be completed.
-        """
-        ...
-
-    def replace(
-        self,
-        read: ReadRows,
-        commit: TableCommit,
-        reselect: RereadRows | None = None,
-        *,
-        guard: bool,
-        to_come: bool = False,
-        spread: FilesForTasks | None = None,
-    ) -> int | None:
-        """Apply changes as :meth:`upsert` and :meth:`append` do, without Spark SQL.
-
-        Args:
-            read: reads the changes.
-            commit: markers and updates of existing rows.
-            reselect: reads rows from the source; None if none are read.
-            guard: whether existing rows may be newer.
-            to_come: whether a snapshot will bring the rows that stay incomplete.
-            spread: returns the files with all changes, if other machines share the work; none if not.
-
-        Returns:
-            How many there were; None if the table is not one for it: nothing is written, and the other methods do it.
-        """
-        ...
-
-    def append(self, changes: Frame, commit: TableCommit) -> int:
-        """Append every change as a row, also one that the table already has, and return how many there were.
-
-        Args:
-            changes: complete changes with the table's columns.
-            commit: markers and updates of existing rows.
         """
         ...

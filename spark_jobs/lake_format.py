@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.errors import CdcError
@@ -30,7 +30,7 @@ Maintenance = Callable[[SparkSession, LakeName, Collection[int], datetime], Main
 and the current time (UTC). Raises MergeConflict if a merge committed first, and StoreError if the storage does not answer."""
 
 
-class LakeTarget(MergeTarget[DataFrame], Protocol):
+class LakeTarget(MergeTarget, Protocol):
     """A lake table that is merged in Spark."""
 
     def try_commit(self) -> None:

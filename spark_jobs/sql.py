@@ -27,23 +27,6 @@ def property_literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def literal(text: str, lake_type: str) -> str:
-    """Return a literal of a type from its text by ``CAST(... AS STRING)``.
-
-    Binary values come as hex digits.
-    """
-    if lake_type == "string":
-        return text_literal(text)
-    if lake_type == "binary":
-        return f"X'{text}'"
-    return f"CAST('{text}' AS {lake_type})"
-
-
-def as_text(column: str, lake_type: str) -> str:
-    """Return the expression of a column's text for :func:`literal`."""
-    return f"hex({column})" if lake_type == "binary" else f"CAST({column} AS STRING)"
-
-
 def struct(columns: tuple[str, ...], relation: str = "") -> str:
     """Return columns as one struct, which compares field by field."""
     prefix = f"{relation}." if relation else ""

@@ -24,7 +24,7 @@ from cdc_lib.apply.old_rows import KeysOfChanges
 from cdc_lib.apply.removals import with_mode
 from cdc_lib.apply.rows import last_changes, order_of
 from cdc_lib.apply.stored_files import DeadRows, OpenFiles, StoredFile
-from cdc_lib.apply.versions import EarliestChange, spliced
+from cdc_lib.apply.versions import EarliestChange, spliced, without_rewritten
 from cdc_lib.errors import MergeError
 from cdc_lib.lake.layout import lowest_values
 from cdc_lib.merge.collapse import DELETE, INSERT, MISSING
@@ -32,7 +32,7 @@ from cdc_lib.model.lake_table import MODE_COLUMNS, LakeTable
 from cdc_lib.model.manifest import ABSENT, OP
 from cdc_lib.model.pace import counted
 from cdc_lib.model.table_commit import Superseded
-from cdc_lib.model.table_mode import ONE_VERSION_MODES
+from cdc_lib.model.table_mode import IS_CURRENT, ONE_VERSION_MODES
 from cdc_lib.ports import RereadRows
 
 T = TypeVar("T")
@@ -157,7 +157,6 @@ class TablePart:
             files_of: finds the table's files.
 
         Raises:
-            NeedsSpark: a file of the table is one that only Spark reads.
             MergeError: not all rows of the keys were found, a change has no key, or a row is incomplete.
         """
         if self.lake.mode == "append":
@@ -256,9 +255,10 @@ class TablePart:
         """
         first = EarliestChange.of(changes, self.rules)
         keys = self._keys(last_changes(changes, self.lake.primary_key, begins=False))
-        found, existing = self._versions(keys, first, files_of)
+        inserts = pc.sum(pc.equal(changes.column(OP), INSERT)).as_py()
+        found, existing = self._versions(keys, first, files_of, inserts)
         if changes.column(ABSENT).null_count < changes.num_rows:
-            key, old = self.lake.primary_key, filled(existing, self.fills)
+            key, old = self.lake.primary_key, filled(without_rewritten(existing, self.rules), self.fills)
             changes = completed(changes, old, key, self.lake.mode, self.rules, to_come=self.to_come)
             refuse_missing(changes, key, self.of, "every version is kept as it was (mode scd2)")
         of_mode = {*self.lake.primary_key, *MODE_COLUMNS["scd2"]}
@@ -272,20 +272,26 @@ class TablePart:
             start = stop
         return PartResult(changes.num_rows, new, touched)
 
-    def _versions(self, keys: pa.Table, first: EarliestChange, files_of: FilesOf) -> tuple[list[DeletesOf], pa.Table]:
+    def _versions(
+        self, keys: pa.Table, first: EarliestChange, files_of: FilesOf, inserts: int
+    ) -> tuple[list[DeletesOf], pa.Table]:
         """Return by file the positions of the versions that changes may touch, and these versions.
 
         Args:
             keys: of the changes.
             first: of the changes.
             files_of: finds the table's files.
+            inserts: number of changes that inserted a row: more keys than these have a version, or did once.
+
+        Raises:
+            MergeError: not all versions of the keys were found.
         """
         asked, bounds = AskedKeys([one.combine_chunks() for one in keys.columns]), self._bounds(keys)
         # Rules end versions of other keys, so that all versions of these keys have to be found.
         if not self.guard and not self.cuts:
             bounds = replace(bounds, since=first.at)
 
-        def find(file: StoredFile) -> tuple[DeletesOf, pa.Table] | None:
+        def find(file: StoredFile) -> tuple[DeletesOf, pa.Table, int] | None:
             with self.open.stream(file) as stream:
                 of_keys, _ = positions_of(stream, self.key, asked)
                 if not len(of_keys):
@@ -294,13 +300,15 @@ class TablePart:
                 live = np.setdiff1d(of_keys, stored.dead, assume_unique=True)
                 rows = stored.at(live)
             touched = first.may_touch(rows, guard=self.guard)
-            return DeletesOf(file, dead, of_keys, live[touched]), rows.filter(pa.array(touched))
+            return DeletesOf(file, dead, of_keys, live[touched]), rows.filter(pa.array(touched)), len(live)
 
-        found = self._of_files([*files_of(bounds)], find)
-        versions = (rows for _, rows in found)
-        return [of_file for of_file, _ in found], pa.concat_tables(
-            [pa.schema(self.open.fields).empty_table(), *versions]
-        )
+        files = [*files_of(bounds)]
+        found = self._of_files(files, find)
+        versions = pa.concat_tables([pa.schema(self.open.fields).empty_table(), *(rows for _, rows, _ in found)])
+        current = pc.sum(versions.column(IS_CURRENT)).as_py() or 0
+        if keys.num_rows - current > inserts and keys.num_rows <= COUNTED_KEYS:
+            self._count(files, keys, sum(number for _, _, number in found))
+        return [of_file for of_file, _, _ in found], versions
 
     def with_others(
         self, file: StoredFile, touched: Touched | None, write: Callable[[list[pa.Table]], None]

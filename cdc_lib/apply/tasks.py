@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.fills import Fill, filled
 from cdc_lib.apply.key_rows import Rows
 from cdc_lib.apply.new_files import FileFormat, NewFile
@@ -63,12 +62,10 @@ def sample_of_file(key: Sequence[str], changes: ChangesTask) -> Iterator[bytes]:
     yield _bytes_of(pa.concat_tables([sample_of(rows, key) for rows in changes.tables()]))
 
 
-def answers(work: Callable[[Any], Iterable[T]], item: Any) -> list[T | CdcError | NeedsSpark]:
+def answers(work: Callable[[Any], Iterable[T]], item: Any) -> list[T | CdcError]:
     """Return what work makes of an item, or its error, which Spark would pass on as text, and try again in vain."""
     try:
         return [*work(item)]
-    except NeedsSpark as error:
-        return [error]
     except CdcError as error:
         if error.retryable:
             raise

@@ -16,7 +16,9 @@ from duckdb import DuckDBPyConnection
 from numpy.typing import NDArray
 
 from cdc_lib.apply.engine import connect, quoted
-from cdc_lib.apply.rows import less, numbers_of, order_of, with_column
+from cdc_lib.apply.removals import is_chosen
+from cdc_lib.apply.rows import Order, less, numbers_of, order_of, with_column
+from cdc_lib.merge.collapse import READ
 from cdc_lib.merge.scd2.rewrite import RewriteRange, without_sql
 from cdc_lib.merge.scd2.timeline import TimeCut, events_sql
 from cdc_lib.merge.scd2.versions import SAME, versions_sql
@@ -62,8 +64,7 @@ class EarliestChange:
         touched = pc.fill_null(versions.column(IS_CURRENT), False).to_numpy() | self.is_since(versions, VALID_TO)
         if not guard:
             return np.asarray(touched)
-        ended = tuple(pc.fill_null(versions.column(name), -1).to_numpy().astype(np.int64) for name in TO_ORDER)
-        return np.asarray(touched | ~less(ended, self.order, or_equal=False))
+        return np.asarray(touched | ~less(_order_of_ends(versions), self.order, or_equal=False))
 
     def is_since(self, versions: pa.Table, name: str) -> NDArray[np.bool_]:
         """Return for which versions a time is not before the first change."""
@@ -169,6 +170,27 @@ def cuts_of(rules: Iterable[Superseded]) -> list[TimeCut]:
 def again_of(rules: Iterable[Superseded]) -> list[RewriteRange]:
     """Return the ranges of which all changes are merged again."""
     return [RewriteRange(rule.since, rule.before, _whose(rule)) for rule in rules if rule.since is not None]
+
+
+def without_rewritten(versions: pa.Table, rules: Iterable[Superseded]) -> pa.Table:
+    """Return versions of the lake as far as changes that are merged again neither began nor ended them.
+
+    Args:
+        versions: with all columns of the table.
+        rules: of which those with a lower bound are about ranges that are merged again.
+    """
+    for rule in rules:
+        if rule.since is not None:
+            read = pc.equal(versions.column(OP), READ).to_numpy()
+            versions = versions.filter(pa.array(read | ~is_chosen(rule, versions, order_of(versions))))
+            ended = is_chosen(rule, versions, _order_of_ends(versions))
+            opened = pc.if_else(pa.array(ended), True, versions.column(IS_CURRENT))
+            versions = with_column(versions, IS_CURRENT, opened)
+    return versions
+
+
+def _order_of_ends(versions: pa.Table) -> Order:
+    return tuple(pc.fill_null(versions.column(name), -1).to_numpy().astype(np.int64) for name in TO_ORDER)
 
 
 def _numbered(rows: pa.Table, key: Sequence[str], own: Sequence[str], rules: Sequence[Superseded]) -> pa.Table:

@@ -53,7 +53,7 @@ def with_merged_before(config: SourceConfig, lake: LakeMerge, state: LakeTable |
 
 
 def evolved(
-    target: MergeTarget[Frame],
+    target: MergeTarget,
     lake: LakeMerge,
     parts: Sequence[Contribution],
     state: LakeTable | None,
@@ -86,7 +86,7 @@ def evolved(
     return columns
 
 
-def rekeyed(target: MergeTarget[Frame], lake: LakeMerge, parts: Sequence[Contribution], state: LakeTable) -> LakeTable:
+def rekeyed(target: MergeTarget, lake: LakeMerge, parts: Sequence[Contribution], state: LakeTable) -> LakeTable:
     """Give the lake table the key of a snapshot that replaces all of its rows."""
     if len(parts) > 1 or parts[0].work.rebuild_before is None or others_of(lake, state, parts[0].routed.table):
         return state

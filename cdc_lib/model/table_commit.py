@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
 
 from cdc_lib.model.lake_table import LakeColumn, Marker
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
-
-Frame = TypeVar("Frame")
-"""Rows to be merged: a Spark DataFrame, or another engine's data frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +53,6 @@ class Filled:
     def column_in(self, columns: Iterable[LakeColumn]) -> LakeColumn | None:
         """Return the column of a lake table to fill; None if it does not have it yet."""
         return next((one for one in columns if one.name.lower() == self.column.lower()), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Changes(Generic[Frame]):
-    """Changes of a table with a key.
-
-    Args:
-        rows: rows in any order, with ``_op`` and the table's columns. If some rows lack cells, also with ``_absent``: a
-            character for each column, or null for a complete row. Missing cells come from earlier changes and existing rows.
-        guard: whether the table may have rows newer than these changes; the newer ones are kept.
-        at_most: maximum number of changes; 0 if unknown.
-        snapshot_to_come: a row that cannot be completed is left out, because a later snapshot chunk has it.
-    """
-
-    rows: Frame
-    guard: bool
-    at_most: int = 0
-    snapshot_to_come: bool = False
 
 
 @dataclass(frozen=True, slots=True)

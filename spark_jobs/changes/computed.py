@@ -10,13 +10,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, expr, lit, when
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.lake.computed import columns_in
 from cdc_lib.model.lake_table import LakeColumn, LakeTable
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import OP
-from cdc_lib.model.table_commit import Filled
 from cdc_lib.model.table_mode import RESET
-from spark_jobs.changes.added_defaults import rows_of_fill
 
 _TYPES = frozenset(
     {"boolean", "int", "bigint", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz"}
@@ -85,22 +82,3 @@ def written_rows(rows: DataFrame, table: LakeTable) -> DataFrame:
             value = when(col(OP) != lit(RESET), value)
         written.append(value.alias(column.name))
     return rows.select(*written)
-
-
-def recompute_sql(lake: str, table: LakeTable, one: Filled, where: str = "") -> str:
-    """Return the UPDATE that computes columns of existing rows again after a column of theirs was filled; empty for none.
-
-    Args:
-        lake: the table or its branch.
-        table: the lake table.
-        one: the column that was filled, and in which rows.
-        where: a condition of rows; empty for all.
-    """
-    types = {column.name.lower(): column.type for column in table.columns}
-    new = [
-        f"{quoted(name)} = CAST(({expression}\n) AS {types[name.lower()]})"
-        for name, expression in table.computed.items()
-        if one.column.lower() in columns_in(expression)
-    ]
-    conditions = (rows_of_fill(one), *([where] if where else []))
-    return f"UPDATE {lake} SET {', '.join(new)} WHERE {' AND '.join(conditions)}" if new else ""

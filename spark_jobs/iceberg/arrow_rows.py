@@ -1,9 +1,9 @@
-"""Applies changes to an Iceberg table without Spark SQL: rows are found, made and written in Arrow; nothing is committed here."""
+"""Applies changes to an Iceberg table: rows are found, made and written in Arrow; nothing is committed here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -19,7 +19,7 @@ from cdc_lib.apply.tasks import ChangesTask
 from cdc_lib.lake.computed import columns_in
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.table_commit import TableCommit
-from cdc_lib.ports import RereadRows
+from cdc_lib.ports import MergeChanges
 from spark_jobs.changes.in_spark import fills_here, with_computed_here
 from spark_jobs.iceberg.row_delta import Replacement
 from spark_jobs.iceberg.row_files import RowFiles
@@ -44,30 +44,17 @@ class ArrowRows:
         lake: the table as this project knows it.
         of: the source table, for messages.
         rekeyed: whether another key was in force, so that several rows may have one key.
-        reselect: reads rows from the source; None if none are read.
-        to_come: whether a snapshot will bring the rows that stay incomplete.
     """
 
     session: SparkSession
     files: RowFiles
     lake: LakeTable
     of: str
-    rekeyed: bool = False
-    reselect: RereadRows | None = None
-    to_come: bool = False
+    rekeyed: bool
 
     @classmethod
     def of_table(
-        cls,
-        session: SparkSession,
-        table: Any,
-        metadata: TableMetadata,
-        lake: LakeTable,
-        of: str,
-        reselect: RereadRows | None = None,
-        *,
-        rekeyed: bool = False,
-        to_come: bool = False,
+        cls, session: SparkSession, table: Any, metadata: TableMetadata, lake: LakeTable, of: str, *, rekeyed: bool
     ) -> ArrowRows:
         """Return the writer of a table, for the Java process of a session.
 
@@ -77,34 +64,27 @@ class ArrowRows:
             metadata: of the table.
             lake: the table as this project knows it.
             of: the source table, for messages.
-            reselect: reads rows from the source; None if none are read.
             rekeyed: whether another key was in force, so that several rows may have one key.
-            to_come: whether a snapshot will bring the rows that stay incomplete.
 
         Raises:
-            NeedsSpark: the table is one that only Spark writes.
+            MergeError: the table has files that are not written here.
         """
-        files = RowFiles.of_table(session, table, metadata, lake)
-        return cls(session, files, lake, of, rekeyed, reselect, to_come)
+        return cls(session, RowFiles.of_table(session, table, metadata, lake), lake, of, rekeyed)
 
-    def apply(
-        self, changes: Iterable[pa.Table], commit: TableCommit, *, guard: bool, tasks: Sequence[ChangesTask] = ()
-    ) -> Replacement:
+    def apply(self, changes: MergeChanges, commit: TableCommit) -> Replacement:
         """Write what changes make of the table's rows; many are applied in parts, see :mod:`cdc_lib.apply.parts`.
 
         Args:
-            changes: with ``_absent``; see :func:`cdc_lib.apply.rows.changes_of`.
+            changes: the changes.
             commit: other rows of the table that are removed or marked.
-            guard: whether the table may have newer rows, which stay.
-            tasks: files with all changes, if executors apply them; then ``changes`` is not read.
 
         Raises:
-            NeedsSpark: a file of the table is one that only Spark reads.
             MergeError: not all rows of the keys were found, or a row is incomplete.
         """
-        part = self._part(commit, guard=guard)
+        part = self._part(changes, commit)
+        tasks: Sequence[ChangesTask] = changes.spread(self.files.fields) if changes.spread is not None else ()
         spread = SpreadRows.of(self.session, self.files, part) if tasks else None
-        done, found = self._applied(changes, part) if spread is None else spread.apply(tasks)
+        done, found = self._applied(changes.read(self.files), part) if spread is None else spread.apply(tasks)
         self.files.delete([one for one in found.values() if len(one.positions)], done)
         return done
 
@@ -133,11 +113,11 @@ class ArrowRows:
         self._write(small, done)
         return done, found
 
-    def _part(self, commit: TableCommit, *, guard: bool) -> TablePart:
+    def _part(self, changes: MergeChanges, commit: TableCommit) -> TablePart:
         rules = sorted(commit.supersedes, key=lambda rule: rule.before)
         fills = fills_here(self.session, commit.fills, self.lake.columns, self.files.fields)
-        unfinished, of_source = commit.unfinished_epochs, (self.reselect, self.to_come)
-        return TablePart(self.lake, self.of, self.files.open, rules, fills, unfinished, guard, self.rekeyed, *of_source)
+        part = TablePart(self.lake, self.of, self.files.open, rules, fills, commit.unfinished_epochs, changes.guard)
+        return replace(part, rekeyed=self.rekeyed, reselect=changes.reselect, to_come=changes.to_come)
 
     def _apply_rules(
         self, part: TablePart, found: dict[str, DeletesOf], left: list[pa.Table], done: Replacement

@@ -13,21 +13,18 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from cdc_lib.apply.table_part import wrong_rows
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.evolution import identifier_fields, lake_columns
 from cdc_lib.lake.modes import mode_of
 from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, to_json
 from cdc_lib.model.lake_table import COMPUTED_PROPERTY, DROPPED_PROPERTY, LakeColumn, LakeTable
 from cdc_lib.model.layout import TIMES, Layout, Partition, SortField
-from cdc_lib.model.pace import counted
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
-from spark_jobs.iceberg.branches import Branch, refuse_moved
 from spark_jobs.iceberg.ddl import defining_properties, partitions_of
 from spark_jobs.iceberg.loading import identity_of, metadata_of, texts
-from spark_jobs.iceberg.row_delta import SAME_ROWS, each, rows_of
+from spark_jobs.iceberg.row_delta import RowCommit, each, refuse_moved, refuse_other_rows
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.runtime.java_classes import JavaClasses, java_classes
 
@@ -200,35 +197,29 @@ def _properties(table: LakeTable, removed: Sequence[int]) -> Iterator[tuple[str,
     yield DROPPED_PROPERTY, json.dumps(sorted({*table.dropped_fields, *removed}))
 
 
-def publish_beginning(change: Any, branch: Branch, properties: Mapping[str, str], classes: JavaClasses) -> int:
+def publish_beginning(change: Any, commit: RowCommit) -> int:
     """Commit a transaction of :func:`redefined` with new rows in the place of all others; returns the snapshot.
 
     Args:
         change: the transaction.
-        branch: with the new files.
-        properties: of the snapshot's summary.
-        classes: cache of Iceberg's classes.
+        commit: of the new rows, which are all that the table has then.
 
     Raises:
         MergeConflict: another commit came first.
         MergeError: the snapshot would have another number of rows than the files.
         Py4JJavaError: CommitFailedException if the table's metadata changed since it was loaded.
     """
-    refuse_moved(change.table(), branch)
-    every = classes.static("org.apache.iceberg.expressions.Expressions", "alwaysTrue")()
+    refuse_moved(change.table(), commit.parent, commit.of)
+    every = commit.classes.static("org.apache.iceberg.expressions.Expressions", "alwaysTrue")()
     rows = change.newOverwrite().overwriteByRowFilter(every).conflictDetectionFilter(every)
-    if branch.parent is not None:
-        rows = rows.validateFromSnapshot(branch.parent)
-    for file in (*branch.files, *branch.replaced.data.values()):
+    if commit.parent is not None:
+        rows = rows.validateFromSnapshot(commit.parent)
+    for file in commit.done.data.values():
         rows = rows.addFile(file)
-    for name, text in properties.items():
+    for name, text in commit.properties(commit.after).items():
         rows = rows.set(name, text)
     rows.validateNoConflictingData().validateNoConflictingDeletes().commit()
     published = change.table().currentSnapshot()
-    count = rows_of(published.summary())
-    if not SAME_ROWS.allows(branch.rows, count):
-        raise wrong_rows(
-            branch.of, f"written: {counted(branch.rows or 0, 'row')}, {count} in the snapshot to be published"
-        )
+    refuse_other_rows(commit.after, published.summary(), commit.of)
     change.commitTransaction()
     return int(published.snapshotId())

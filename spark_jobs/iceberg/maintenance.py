@@ -28,8 +28,6 @@ from cdc_lib.model.lexer import quoted
 from cdc_lib.model.table_mode import IS_CURRENT
 from cdc_lib.store.clock import refuse_later_commit
 from spark_jobs.errors import is_missing, lacks_metadata, translate_errors
-from spark_jobs.iceberg.branches import drop_left_over
-from spark_jobs.iceberg.data_files import FILE_FORMATS, PARQUET
 from spark_jobs.iceberg.ddl import set_sql
 from spark_jobs.iceberg.layout_change import change_sql
 from spark_jobs.iceberg.loading import load_metadata, load_table, metadata_of
@@ -37,6 +35,10 @@ from spark_jobs.iceberg.locations import TableLocations, existing_location, othe
 from spark_jobs.iceberg.statistics import countable, has_statistics, size_of
 from spark_jobs.runtime.session import java_now
 from spark_jobs.sql import full_name, text_literal
+
+PARQUET = "parquet"
+FILE_FORMATS = ("write.format.default", "write.delete.format.default")
+"""Table properties: the formats of new data and delete files, which somebody else may have set."""
 
 
 class Upkeep:
@@ -87,7 +89,6 @@ class Upkeep:
         java = self._java()
         refuse_later_commit(metadata_of(self._session, java).updated, java_now(self._session), str(self._name))
         with self._unless_overtaken():
-            drop_left_over(java)
             files = self._session.table(f"{full_name(self._name)}.data_files").count()
             change = self._begin_change()
             rewritten = self.rewrite(change)

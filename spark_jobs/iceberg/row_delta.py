@@ -1,43 +1,22 @@
-"""Combines snapshots of a branch and new data files into one row delta: the data and delete files that were added and removed."""
+"""The commit of a merge: new data and delete files, and those that they replace, as one row delta on the snapshot that was read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from cdc_lib.apply.stored_files import WHOLE
+from cdc_lib.apply.table_part import wrong_rows
+from cdc_lib.errors import MergeConflict
+from cdc_lib.model.pace import counted
 from spark_jobs.runtime.java_classes import JavaClasses
 
 FEW_MANIFESTS = 50
 """Fewer manifests than this are read by one thread. Iceberg joins manifests when there are 100, by default."""
 
 Key = tuple[str, int]
-"""Of a file: its location, and its offset if it is a deletion vector, else :data:`WHOLE`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Bounds of the number of rows that a statement may add, or remove if negative; None for no bound."""
-
-    least: int | None
-    most: int | None
-
-    def allows(self, before: int | None, after: int | None) -> bool:
-        """Whether a statement may change one number of rows to another; true if one is unknown."""
-        if before is None or after is None:
-            return True
-        change = after - before
-        return (self.least is None or change >= self.least) and (self.most is None or change <= self.most)
-
-    def __str__(self) -> str:
-        return (
-            f"a change of {'any' if self.least is None else self.least} to {'any' if self.most is None else self.most}"
-        )
-
-
-SAME_ROWS = Rows(0, 0)
-FEWER_ROWS = Rows(None, 0)
+"""Of a file: its location, and its offset if it is a deletion vector, else :data:`cdc_lib.apply.stored_files.WHOLE`."""
 
 
 def rows_of(summary: Any) -> int | None:
@@ -95,141 +74,161 @@ class Replacement:
         self.removed_data |= other.removed_data
         self.removed_deletes |= other.removed_deletes
 
+    def refuse_wrong(self, of: str) -> None:
+        """Refuse files with another number of rows than were to be written.
 
-@dataclass
-class Net:
-    """Files that snapshots added and removed, without files that were added and removed in between.
+        Args:
+            of: the source table.
 
-    Attributes:
-        data: added data files, by key.
-        removed_data: older data files that were removed.
-        deletes: added delete files.
-        removed_deletes: older delete files that were removed.
-        unneeded: locations of files that no snapshot needs once the net is committed.
-        manifests: locations of manifests that the snapshots wrote.
+        Raises:
+            MergeError: they have.
+        """
+        added, written = sum(int(file.recordCount()) for file in self.data.values()), self.rows + self.copied
+        if added != written:
+            raise wrong_rows(of, f"new files have {counted(added, 'row')}, and {written} were to be written")
+
+
+@dataclass(frozen=True, slots=True)
+class RowCommit:
+    """The next snapshot of a table.
+
+    Args:
+        done: its files.
+        parent: the snapshot that the merge read; None for a table without snapshots.
+        before: the number of rows then; None if Iceberg's summaries do not show it.
+        of: the source table, for messages.
+        properties: of the snapshot's summary, of the number of rows after it.
+        check: refuses Iceberg's Java object of the table as it is when the commit begins, which may be newer than what was read.
+        classes: cache of Iceberg's classes.
     """
 
-    data: dict[Key, Any] = field(default_factory=dict)
-    removed_data: dict[Key, Any] = field(default_factory=dict)
-    deletes: dict[Key, Any] = field(default_factory=dict)
-    removed_deletes: dict[Key, Any] = field(default_factory=dict)
-    unneeded: set[str] = field(default_factory=set)
-    manifests: set[str] = field(default_factory=set)
+    done: Replacement
+    parent: int | None
+    before: int | None
+    of: str
+    properties: Callable[[int | None], Mapping[str, str]]
+    check: Callable[[Any], None]
+    classes: JavaClasses
 
-    @classmethod
-    def of(cls, table: Any, snapshots: Sequence[int], files: Iterable[Any] = ()) -> Net:
-        """Return the net of snapshots, oldest first.
+    @property
+    def after(self) -> int | None:
+        """The number of rows after the commit; None if unknown."""
+        return None if self.before is None else self.before - self.done.deleted - self.done.uncounted + self.done.rows
+
+    def publish(self, table: Any) -> int:
+        """Commit; returns the snapshot.
 
         Args:
             table: Iceberg's Java object.
-            snapshots: snapshot IDs.
-            files: data files that are added after all of them, Iceberg's Java objects.
+
+        Raises:
+            MergeConflict: another commit came first.
+            MergeError: the snapshot would have another number of rows than the merge computed.
+            Py4JJavaError: CommitFailedException if the table's metadata changed since it was loaded.
         """
-        net, io = cls(), table.io()
-        for number in snapshots:
-            snapshot = table.snapshot(number)
-            net._take(net.data, net.removed_data, snapshot.addedDataFiles(io), snapshot.removedDataFiles(io))
-            net._take(net.deletes, net.removed_deletes, snapshot.addedDeleteFiles(io), snapshot.removedDeleteFiles(io))
-            net.unneeded.add(str(snapshot.manifestListLocation()))
-            net.manifests |= {
-                str(m.path()) for m in each(snapshot.allManifests(io)) if m.snapshotId() in set(snapshots)
-            }
-        net.data.update((_key(file), file) for file in files)
-        net._drop_dangling()
-        net.unneeded -= {path for path, _ in (*net.data, *net.deletes)}  # one Puffin file holds many vectors
-        return net
+        expected = self.after
+        change = self._changed(table, expected)
+        if expected is not None and (freed := self._freed(change.table().currentSnapshot(), table.io())):
+            expected += freed
+            change = self._changed(table, expected)
+        published = change.table().currentSnapshot()
+        refuse_other_rows(expected, published.summary(), self.of)
+        change.commitTransaction()
+        return int(published.snapshotId())
 
-    def replace(self, done: Replacement) -> None:
-        """Add what replaces existing rows."""
-        self.data |= done.data
-        self.deletes |= done.deletes
-        self.removed_data |= done.removed_data
-        self.removed_deletes |= done.removed_deletes
+    def _changed(self, table: Any, expected: int | None) -> Any:
+        """Return a transaction with the files, which is not committed."""
+        change = table.newTransaction()
+        refuse_moved(change.table(), self.parent, self.of)
+        self.check(change.table())
+        # Iceberg does not rebase a schema change on another commit, so all checks still hold at the commit.
+        change.updateSchema().commit()
+        self._add_to(change, expected)
+        return change
 
-    def _take(self, added: dict[Key, Any], removed: dict[Key, Any], new: Any, old: Any) -> None:
-        for file in each(old):
-            key = _key(file)
-            if added.pop(key, None) is not None:
-                self.unneeded.add(key[0])
-            else:
-                removed[key] = file
-        added.update((_key(file), file) for file in each(new))
+    def _add_to(self, change: Any, expected: int | None) -> None:
+        """Commit the files as one row delta of a transaction.
 
-    def _drop_dangling(self) -> None:
-        """Leave out deletion vectors of data files that are removed."""
-        removed = {path for path, _ in self.removed_data} | self.unneeded
-        for key, file in list(self.deletes.items()):
-            if file.referencedDataFile() in removed:
-                self.unneeded.add(key[0])
-                del self.deletes[key]
+        Iceberg refuses it if rows were added or deleted since the parent, or if a data file with new deletes no longer exists.
+        """
+        delta, done = change.newRowDelta(), self.done
+        if self.parent is None or has_few_manifests(change.table().snapshot(self.parent).summary()):
+            here = in_this_thread(self.classes)
+            delta = delta.scanManifestsWith(here)
+            if not str(self.classes.static("org.apache.iceberg.IcebergBuild", "version")()).startswith("1.11."):
+                delta = delta.writeManifestsWith(here, 1)  # before, the same threads wrote them
+        for file in done.data.values():
+            delta = delta.addRows(file)
+        for file in done.removed_data.values():
+            delta = delta.removeRows(file)
+        for file in done.deletes.values():
+            delta = delta.addDeletes(file)
+        for file in done.removed_deletes.values():
+            delta = delta.removeDeletes(file)
+        needed, added = self.classes.named("java.util.ArrayList")(), {path for path, _ in done.data}
+        for path in {file.referencedDataFile() for file in done.deletes.values()} - added - {None}:
+            needed.add(path)
+        for name, text in self.properties(expected).items():
+            delta = delta.set(name, text)
+        if self.parent is not None:
+            delta = delta.validateFromSnapshot(self.parent)
+        every = self.classes.static("org.apache.iceberg.expressions.Expressions", "alwaysTrue")()
+        delta = delta.conflictDetectionFilter(every)
+        delta = delta.validateNoConflictingDataFiles().validateNoConflictingDeleteFiles()
+        delta.validateDeletedFiles().validateDataFilesExist(needed).commit()
 
-    def freed(self, snapshot: Any, io: Any) -> int:
-        """Return how many rows a snapshot of the net has more because Iceberg removed deletes that had no rows.
+    def _freed(self, snapshot: Any, io: Any) -> int:
+        """Return how many rows a snapshot has more because Iceberg removed deletes that had no rows.
 
         A compaction leaves them, and they count as deletes of rows until every data file is newer.
         """
-        removed = sum(int(file.recordCount()) for file in self.removed_deletes.values())
+        removed = sum(int(file.recordCount()) for file in self.done.removed_deletes.values())
         if int(snapshot.summary().get("removed-position-deletes") or 0) == removed:
             return 0
         numbers = (int(one.minSequenceNumber()) for one in each(snapshot.dataManifests(io)))
         # Negative for a manifest of removed files alone.
         oldest = min((one for one in numbers if one >= 0), default=int(snapshot.sequenceNumber()))
-        others = (one for one in each(snapshot.removedDeleteFiles(io)) if _key(one) not in self.removed_deletes)
+        others = (one for one in each(snapshot.removedDeleteFiles(io)) if _key(one) not in self.done.removed_deletes)
         return sum(int(one.recordCount()) for one in others if one.dataSequenceNumber() < oldest)
 
-    def commit_to(self, change: Any, parent: int | None, properties: Mapping[str, str], classes: JavaClasses) -> None:
-        """Commit the net to ``main`` as one row delta of a transaction.
 
-        Iceberg refuses it if rows were added or deleted since the parent, or if a data file with new deletes no longer exists.
-
-        Args:
-            change: the transaction.
-            parent: the snapshot that was read; None for a table without snapshots.
-            properties: of the new snapshot's summary.
-            classes: cache of Iceberg's classes.
-        """
-        delta = change.newRowDelta()
-        if parent is None or has_few_manifests(change.table().snapshot(parent).summary()):
-            here = in_this_thread(classes)
-            delta = delta.scanManifestsWith(here)
-            if not str(classes.static("org.apache.iceberg.IcebergBuild", "version")()).startswith("1.11."):
-                delta = delta.writeManifestsWith(here, 1)  # before, the same threads wrote them
-        for file in self.data.values():
-            delta = delta.addRows(file)
-        for file in self.removed_data.values():
-            delta = delta.removeRows(file)
-        for file in self.deletes.values():
-            delta = delta.addDeletes(file)
-        for file in self.removed_deletes.values():
-            delta = delta.removeDeletes(file)
-        needed, added = classes.named("java.util.ArrayList")(), {path for path, _ in self.data}
-        for path in {file.referencedDataFile() for file in self.deletes.values()} - added - {None}:
-            needed.add(path)
-        for name, text in properties.items():
-            delta = delta.set(name, text)
-        if parent is not None:
-            delta = delta.validateFromSnapshot(parent)
-        delta = delta.conflictDetectionFilter(
-            classes.static("org.apache.iceberg.expressions.Expressions", "alwaysTrue")()
-        )
-        delta = delta.validateNoConflictingDataFiles().validateNoConflictingDeleteFiles()
-        delta.validateDeletedFiles().validateDataFilesExist(needed).commit()
-
-
-def remove_files(table: Any, net: Net, published: Any, classes: JavaClasses) -> None:
-    """Remove files that only the branch's snapshots needed; after a failure the maintenance removes them as orphans.
+def refuse_moved(table: Any, parent: int | None, of: str) -> None:
+    """Refuse to commit if the table has another snapshot than the merge read.
 
     Args:
         table: Iceberg's Java object.
-        net: the published net.
-        published: its snapshot.
-        classes: cache of Iceberg's classes.
+        parent: the snapshot that was read; None for a table without snapshots.
+        of: the source table.
+
+    Raises:
+        MergeConflict: it has.
     """
-    used = {str(manifest.path()) for manifest in each(published.allManifests(table.io()))}
-    paths = classes.named("java.util.ArrayList")()
-    for path in sorted(net.unneeded | (net.manifests - used)):
-        paths.add(path)
-    classes.static("org.apache.iceberg.CatalogUtil", "deleteFiles")(table.io(), paths, "branch", False)
+    snapshot = table.currentSnapshot()
+    found = int(snapshot.snapshotId()) if snapshot is not None else None
+    if found != parent:
+        raise MergeConflict(
+            "another commit came first",
+            hint="Nothing was published. Run it again.",
+            table=of,
+            expected_snapshot=parent,
+            found_snapshot=found,
+        )
+
+
+def refuse_other_rows(expected: int | None, summary: Any, of: str) -> None:
+    """Refuse a snapshot with another number of rows than the merge computed.
+
+    Args:
+        expected: number of rows; None if unknown.
+        summary: of the snapshot that is to be committed.
+        of: the source table.
+
+    Raises:
+        MergeError: it has.
+    """
+    found = rows_of(summary)
+    if None not in (expected, found) and found != expected:
+        raise wrong_rows(of, f"rows: {expected} by the merge, {found} in the snapshot to be published")
 
 
 def in_this_thread(classes: JavaClasses) -> Any:

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 from pyspark import RDD
 from pyspark.sql import SparkSession
 
-from cdc_lib.apply.decide import NeedsSpark
 from cdc_lib.apply.parts import PART_BYTES, PartCuts
 from cdc_lib.apply.stored_files import OpenFiles, StoredFile
 from cdc_lib.apply.table_part import DeletesOf, KeyBounds, TablePart
@@ -126,14 +125,13 @@ class SpreadRows:
             touched[one.location] = one.joined(touched.get(one.location))
 
 
-def _without_errors(found: Sequence[T | CdcError | NeedsSpark]) -> list[T]:
+def _without_errors(found: Sequence[T | CdcError]) -> list[T]:
     """Return what tasks found.
 
     Raises:
         CdcError: that of a task.
-        NeedsSpark: likewise.
     """
     for answer in found:
-        if isinstance(answer, CdcError | NeedsSpark):
+        if isinstance(answer, CdcError):
             raise answer
-    return [answer for answer in found if not isinstance(answer, CdcError | NeedsSpark)]
+    return [answer for answer in found if not isinstance(answer, CdcError)]

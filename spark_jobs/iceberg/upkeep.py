@@ -16,11 +16,13 @@ from cdc_lib.lake.expiry import LakeSnapshot, branch_snapshots, thin
 from cdc_lib.lake.upkeep_need import surplus_files
 from cdc_lib.model.lake_table import MARKER_PROPERTY, LakeName
 from cdc_lib.model.lake_upkeep import Tidied
-from spark_jobs.iceberg.branches import MAIN, expire
 from spark_jobs.iceberg.loading import metadata_of
 from spark_jobs.iceberg.locations import TableLocations
 from spark_jobs.iceberg.maintenance import Upkeep
 from spark_jobs.iceberg.table_metadata import Snapshot
+
+MAIN = "main"
+"""The branch that readers see."""
 
 THIN_AT_ONCE = 20
 """Fewer snapshots are not worth a commit."""
@@ -85,6 +87,22 @@ def _thin(session: SparkSession, table: Any, named_by_cuts: Callable[[], Collect
         return 0
     old = {one.id for one in snapshots if now - one.at > READERS_NEED}
     young = [one for one in expired if one not in old]
-    expire(table, table, young)
-    expire(table, table, [one for one in expired if one in old], files=True)
+    _expire(table, young)
+    _expire(table, [one for one in expired if one in old], files=True)
     return len(expired)
+
+
+def _expire(table: Any, snapshots: Collection[int], *, files: bool = False) -> None:
+    """Expire snapshots of a table, if the table allows that.
+
+    Args:
+        table: Iceberg's Java object.
+        snapshots: their IDs.
+        files: whether to remove files that only they reference.
+    """
+    if not snapshots or str(table.properties().get("gc.enabled")).lower() == "false":
+        return
+    expiry = table.expireSnapshots().expireOlderThan(0).cleanExpiredFiles(files)
+    for snapshot in snapshots:
+        expiry = expiry.expireSnapshotId(snapshot)
+    expiry.commit()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,14 +12,14 @@ from pyspark.sql.functions import expr
 from cdc_lib.merge.collapse import DELETE
 from cdc_lib.model.lake_table import ORDER, LakeName, LakeTable
 from cdc_lib.model.lexer import quoted
-from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET, OP
+from cdc_lib.model.manifest import BINLOG, EPOCH, OFFSET, OP, ROW
 from cdc_lib.model.position import Point
+from cdc_lib.model.table_mode import RESET
 from cdc_lib.model.table_name import TableName
 from cdc_lib.verify.checksums import ListedRow, RangeBucket, Sum
 from cdc_lib.verify.comparability import Subject, lake_cuts, lake_range
 from cdc_lib.verify.judgement import RowState
 from cdc_lib.verify.lake import states_of
-from spark_jobs.changes.table_resets import since_reset
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.sql import belongs, full_name, point, struct
@@ -112,7 +112,7 @@ class SparkLakeSums:
     def _open(self, subject: Subject, snapshot: int, within: str = "") -> DataFrame:
         conditions = belongs(subject.constants)
         table = f"{full_name(subject.lake)} VERSION AS OF {snapshot}"
-        after_reset = since_reset(table, conditions) if subject.folded else ""
+        after_reset = _since_reset(table, conditions) if subject.folded else ""
         kept = subject.kept_before
         newer = f"{struct((EPOCH, BINLOG, OFFSET))} >= {point(kept)}" if kept is not None else ""
         where = " AND ".join((*conditions, *filter(None, [subject.current_rows, after_reset, newer, within])))
@@ -152,3 +152,15 @@ def _bounds(subject: Subject, cuts: tuple[int, ...], ranges: Collection[int]) ->
 
 def _text(value: object) -> str:
     return "" if value is None else str(value)
+
+
+def _since_reset(table: str, conditions: Iterable[str]) -> str:
+    """Return the condition of the changes after the last reset.
+
+    Args:
+        table: SQL relation of the append table.
+        conditions: conditions of the source table's rows.
+    """
+    order = struct((EPOCH, BINLOG, OFFSET, ROW))
+    last = " AND ".join((f"{quoted(OP)} = '{RESET}'", *conditions))
+    return f"coalesce({order} > (SELECT max({order}) FROM {table} WHERE {last}), true)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError
@@ -21,7 +21,7 @@ from spark_jobs.changes.computed import computed_types
 def with_computed(
     session: SparkSession,
     config: SourceConfig,
-    target: MergeTarget[DataFrame],
+    target: MergeTarget,
     lake: LakeMerge,
     parts: Sequence[Contribution],
     state: LakeTable | None,

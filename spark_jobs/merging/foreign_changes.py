@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from pyspark.sql import DataFrame
-
 from cdc_lib.errors import CorruptBatch, ForeignChange
 from cdc_lib.lake.routing import LakeMerge
 from cdc_lib.merge.foreign_changes import (
@@ -81,7 +79,7 @@ class ForeignChangeDetector:
             if cut.dropped is not None:
                 self._drops.setdefault(cut.table, []).append(cut.dropped)
 
-    def begin(self, lake: LakeMerge, target: MergeTarget[DataFrame], state: LakeTable | None) -> Abandoned | None:
+    def begin(self, lake: LakeMerge, target: MergeTarget, state: LakeTable | None) -> Abandoned | None:
         """Check a lake table before it is merged; one at fault that the source no longer has is returned, and left as it is.
 
         Raises:
@@ -125,7 +123,7 @@ class ForeignChangeDetector:
         at = next((point for point in drops if marker.merged_to is None or marker.merged_to < point), None)
         return replace(marker, dropped=at) if at is not None else marker
 
-    def look(self, cut: TableCut, target: MergeTarget[DataFrame], state: LakeTable | None) -> LakeFault | None:
+    def look(self, cut: TableCut, target: MergeTarget, state: LakeTable | None) -> LakeFault | None:
         """Return the fault of a lake table that this merge does not change; it is kept for the report."""
         known = self._by_lake_table.get(cut.lake_table, {})
         before = known.get(cut.table)
@@ -172,7 +170,7 @@ class ForeignChangeDetector:
             return other_incarnation(state)
         return None if cuts else foreign_table(state)
 
-    def _past(self, cuts: Sequence[TableCut], target: MergeTarget[DataFrame], state: LakeTable | None) -> Past | None:
+    def _past(self, cuts: Sequence[TableCut], target: MergeTarget, state: LakeTable | None) -> Past | None:
         """Return the table's history since the cut, and note other writers' commits; None without changes."""
         cut = next((one for one in cuts if one.fingerprint is not None), None)
         if cut is None or cut.fingerprint is None or state is None or state.uuid != cut.fingerprint.uuid:

@@ -20,14 +20,13 @@ from cdc_lib.merge.column_policy import without_added
 from cdc_lib.merge.contribution import kept_fills
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.model.route import routed_schema
-from cdc_lib.model.table_commit import Changes, Filled, TableCommit
-from cdc_lib.ports import LakeRows, ObjectStore
+from cdc_lib.model.table_commit import Filled, TableCommit
+from cdc_lib.ports import LakeRows, MergeChanges, ObjectStore
 from cdc_lib.reselect.rows import Refused, Reread, Reselector
 from cdc_lib.store import layout
 from cdc_lib.store.clock import refuse_later_commit
 from cdc_lib.verify.key_values import key_columns
 from cdc_lib.verify.lake import RepairRequest
-from spark_jobs.changes.frames import RowMapping, changes
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.runtime.session import java_now, table_session
 
@@ -93,8 +92,5 @@ class SparkRepairer:
         def rows(lake: LakeRows) -> Iterator[pa.Table]:
             return changes_of(self.store, inputs, LakeShape(table, lake.fields, subject.constants, route.keeps))
 
-        if target.replace(rows, commit, guard=True) is None:
-            row = RowMapping(route.keeps, subject.constants)
-            frame = changes(session, self.store, table, inputs, state.columns, row)
-            target.upsert(Changes(frame, guard=True), commit)
+        target.apply(MergeChanges(rows), commit)
         return ""

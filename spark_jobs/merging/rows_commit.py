@@ -1,15 +1,15 @@
-"""One commit of a merge to a lake table: the changes of source tables, applied in Arrow, or by Spark SQL."""
+"""One commit of a merge to a lake table: the changes of source tables."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from cdc_lib.apply.decide import files_of, is_few
 from cdc_lib.apply.fills import filled
@@ -23,24 +23,18 @@ from cdc_lib.merge.renames import newest_schema
 from cdc_lib.model.lake_table import LakeColumn, LakeTable
 from cdc_lib.model.manifest import DataFile
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.model.table_commit import Changes, TableCommit
+from cdc_lib.model.table_commit import TableCommit
 from cdc_lib.model.table_mode import ONE_VERSION_MODES, Mode
 from cdc_lib.model.table_name import TableName
-from cdc_lib.ports import LakeRows
+from cdc_lib.ports import LakeRows, MergeChanges
 from cdc_lib.reselect.policy import reads_all
 from cdc_lib.reselect.rows import Refused
-from spark_jobs.changes.added_defaults import filled_columns
-from spark_jobs.changes.filters import filtered
-from spark_jobs.changes.frames import RowMapping, changes
 from spark_jobs.changes.in_spark import fills_here, filtered_here
-from spark_jobs.changes.table_resets import entries
 from spark_jobs.lake_format import LakeTarget
 from spark_jobs.merging.job import MergeJob
 from spark_jobs.merging.range_deletes import keys_in_range
-from spark_jobs.merging.reselect import SourceReselect
 from spark_jobs.merging.source_rows import ColumnsAdded, SourceRows
-from spark_jobs.merging.spark_range_deletes import SparkRangeDeletes
-from spark_jobs.runtime.parallelism import is_local, shuffled_for
+from spark_jobs.runtime.parallelism import is_local
 from spark_jobs.runtime.storage_keys import keys_for_tasks
 
 ROWS_BESIDE = 20_000
@@ -76,40 +70,19 @@ class RowsCommit:
     to_come: bool
 
     def apply(self) -> int:
-        """Commit; returns the number of changes."""
-        applied = self._in_arrow() if is_done_here(self.lake) else None
-        return self._by_spark() if applied is None else applied
-
-    @property
-    def _mode(self) -> Mode:
-        return self.parts[0].work.mode
-
-    @property
-    def _guard(self) -> bool:
-        return any(part.work.guard for part in self.parts)
-
-    @property
-    def _rows(self) -> int:
-        return sum(part.rows for part in self.parts)
-
-    @property
-    def _files(self) -> list[tuple[DataFile, TableSchema]]:
-        return [one for part in self.parts for one in files_of(part.routed.table, part.work.inputs)]
-
-    def _in_arrow(self) -> int | None:
-        """Apply the changes without Spark SQL; None if Spark has to do it."""
+        """Commit; returns the number of changes. Where rows of the source have columns that the lake table lacks, they are added first."""
         refused, commit = dict[TableName, Refused | ConfigError](), self
         while True:
             try:
-                return commit.applied_in_arrow(refused)
+                return commit.attempt(refused)
             except ColumnsAdded as added:
                 try:
                     commit = replace(commit, columns=self.target.evolve(added.schema).columns)
                 except IncompatibleSchema as error:
                     refused[added.table] = Refused(error.message, replaced=True)
 
-    def applied_in_arrow(self, refused: dict[TableName, Refused | ConfigError]) -> int | None:
-        """Apply the changes to the table as it is; None if Spark has to do it.
+    def attempt(self, refused: dict[TableName, Refused | ConfigError]) -> int:
+        """Apply the changes to the table as it is.
 
         Args:
             refused: source tables whose rows cannot be read from the source, and why; gets more of them.
@@ -117,26 +90,26 @@ class RowsCommit:
         Raises:
             ColumnsAdded: rows of the source have columns that the lake table lacks.
         """
-        source_rows = self._source_rows(refused)
-        with _TURN if self._rows > ROWS_BESIDE else nullcontext():
-            return self.target.replace(
-                self._changes_in_arrow,
-                self.commit,
-                source_rows,
-                guard=self._guard,
-                to_come=self.to_come,
-                spread=self._tasks if source_rows is None else None,
-            )
+        guard, source_rows = any(part.work.guard for part in self.parts), self._source_rows(refused)
+        changes = MergeChanges(self._changes, guard, self.to_come, source_rows, self._tasks)
+        many = sum(part.rows for part in self.parts) > ROWS_BESIDE
+        with _TURN if many else nullcontext():
+            return self.target.apply(changes, self.commit)
+
+    @property
+    def _mode(self) -> Mode:
+        return self.parts[0].work.mode
+
+    @property
+    def _files(self) -> list[tuple[DataFile, TableSchema]]:
+        return [one for part in self.parts for one in files_of(part.routed.table, part.work.inputs)]
 
     def _source_rows(self, refused: dict[TableName, Refused | ConfigError]) -> SourceRows | None:
         """Return what reads rows from the source; None if all are complete and up to date, or while a first snapshot is pending."""
         job = self.job
         if job.origin is None or self.to_come or self._mode not in ONE_VERSION_MODES:
             return None
-        rules = (job.config.reselect.rule(part.routed.database, part.routed.name) for part in self.parts)
-        if not any(file.partial_rows for file, _ in self._files) and not any(
-            reads_all(rule, job.lag) for rule in rules
-        ):
+        if not self._reads_all and not any(file.partial_rows for file, _ in self._files):
             return None
         return SourceRows(
             self.session,
@@ -152,19 +125,21 @@ class RowsCommit:
             refused,
         )
 
+    @property
+    def _reads_all(self) -> bool:
+        """Whether rows are read from the source although they are complete."""
+        rules = (self.job.config.reselect.rule(part.routed.database, part.routed.name) for part in self.parts)
+        return any(reads_all(rule, self.job.lag) for rule in rules)
+
     def _tasks(self, fields: tuple[pa.Field, ...]) -> list[ChangesTask]:
         """Return the files of many changes, for executors; none if this process applies the changes, as all that need Spark or the source."""
         config, tasks = self.job.config, list[ChangesTask]()
-        if is_local(self.session) or is_few(self._files) or config.store.ca is not None:
+        here = is_local(self.session) or is_few(self._files) or any(file.partial_rows for file, _ in self._files)
+        if here or config.store.ca is not None or self._reads_all:
             return []
         keys = keys_for_tasks(config.store)
         for part in self.parts:
-            if (
-                part.entries
-                or part.work.ranges
-                or part.routed.target.where
-                or any(file.partial_rows for file, _ in self._files)
-            ):
+            if part.entries or part.work.ranges or part.routed.target.where:
                 return []
             shape = self._shape(part, fields)
             fills = fills_here(self.session, part.filled(config.source), self.columns, fields)
@@ -178,7 +153,7 @@ class RowsCommit:
         constants = routed.constants(self.job.config.source)
         return LakeShape(routed.table, fields, constants, routed.target.keeps, part.renames, reads, ahead_until)
 
-    def _changes_in_arrow(self, lake: LakeRows) -> Iterator[pa.Table]:
+    def _changes(self, lake: LakeRows) -> Iterator[pa.Table]:
         source, fields = self.job.config.source, lake.fields
         for part in self.parts:
             routed = part.routed
@@ -203,57 +178,6 @@ class RowsCommit:
             kept = part.work.kept_before(one.point)
             yield RangeDeletes(one, kept, shape, key, lake, in_range, self._mode)
 
-    def _by_spark(self) -> int:
-        frames = [self._frame(part) for part in self.parts]
-        frame = reduce(_union, [*frames, *self._removals(frames)])
-        with shuffled_for(self.session, self.job.config.merge, self._rows):
-            if self._mode == "append":
-                return self.target.append(frame, self.commit)
-            with self._reading_back() as reselect:
-                rows = Changes(frame, self._guard, self._rows, self.to_come)
-                return self.target.upsert(rows, self.commit, reselect)
-
-    def _frame(self, part: Contribution) -> DataFrame:
-        routed, source = part.routed, self.job.config.source
-        mapping = RowMapping(routed.target.keeps, routed.constants(source), part.work.marker.reads)
-        mapping = replace(mapping, ahead_until=part.work.ahead_until, renames=part.renames)
-        frame = changes(self.session, self.job.store, routed.table, part.work.inputs, self.columns, mapping)
-        if values := filled_columns(part.filled(source), self.columns):
-            frame = frame.withColumns(values)
-        return filtered(frame, routed.target.where, part.work.mode, routed.table)
-
-    def _removals(self, frames: Sequence[DataFrame]) -> Iterator[DataFrame]:
-        """Yield deletes of rows in read ranges that are in no chunk; in append mode the entries of resets."""
-        for part, frame in zip(self.parts, frames, strict=True):
-            constants = part.routed.constants(self.job.config.source)
-            if part.work.mode == "append":
-                resets = entries(self.session, part.entries, self.columns, constants)
-                yield from () if resets is None else (resets,)
-                continue
-            if self.state is None or self.state.snapshot_id is None or not part.work.ranges:
-                continue
-            max_keys = self.job.config.reselect.rule(part.routed.database, part.routed.name).max_keys
-            of_ranges = SparkRangeDeletes(
-                self.session, self.lake.name, self.state, self.columns, constants, self.job.origin, max_keys
-            )
-            for one in part.work.ranges:
-                yield of_ranges.of(one, frame, part.work.kept_before(one.point))
-
-    @contextmanager
-    def _reading_back(self) -> Iterator[SourceReselect | None]:
-        """Yield the re-selection, None while a first snapshot is pending; its files are removed after the block."""
-        job, origin = self.job, self.job.origin
-        if origin is None or self.to_come:
-            yield None
-            return
-        back = SourceReselect(
-            self.session, job.config, job.store, job.plan, origin, job.lag, job.say, self.target.evolve, self._newest
-        )
-        try:
-            yield back
-        finally:
-            back.remove()
-
     @property
     def _newest(self) -> list[tuple[RoutedTable, TableSchema]]:
         """The source tables that have a schema, with the newest one of each."""
@@ -262,13 +186,3 @@ class RowsCommit:
             for part in self.parts
         )
         return [(routed, schema) for routed, schema in newest if schema is not None]
-
-
-def is_done_here(_: LakeMerge) -> bool:
-    """Whether changes are applied without Spark SQL."""
-    return True
-
-
-def _union(one: DataFrame, other: DataFrame) -> DataFrame:
-    """Return the union of two frames; without ``_absent``, all rows of a frame are complete."""
-    return one.unionByName(other, allowMissingColumns=True)

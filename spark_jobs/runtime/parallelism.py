@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
 from cdc_lib.config.work import MergeConfig
-from spark_jobs.runtime.session import activate, set_for
+from spark_jobs.runtime.session import activate
 
 T = TypeVar("T")
-
-SHUFFLE = "spark.sql.shuffle.partitions"
-
-FEWEST_PARTITIONS = 4
-PARTITIONS_PER_CORE = 2
-"""A core that gets a large partition does not keep the others waiting. Spark joins small partitions again."""
-
-ROWS_PER_PARTITION = 250_000
-"""Most rows of a shuffle partition, as long as the keys are spread: more may not fit into the memory of a task."""
 
 FEWEST_TABLES, MOST_TABLES = 4, 32
 """Tables at once: the driver plans and commits them, so a large cluster does not need more."""
@@ -35,11 +25,6 @@ def cores_of(spark: SparkSession) -> int:
 def is_local(spark: SparkSession) -> bool:
     """Whether all work of Spark is done by this machine."""
     return (spark.sparkContext.master or "").startswith("local")
-
-
-def partitions_for(rows: int, cores: int) -> int:
-    """Return the number of partitions of a shuffle of so many rows."""
-    return max(FEWEST_PARTITIONS, PARTITIONS_PER_CORE * cores, -(-rows // ROWS_PER_PARTITION))
 
 
 def tables_at_once(merge: MergeConfig, cores: int) -> int:
@@ -65,14 +50,3 @@ def in_threads(session: SparkSession, work: Callable[[T], None], items: Sequence
         except BaseException:
             threads.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-@contextmanager
-def shuffled_for(session: SparkSession, merge: MergeConfig, rows: int) -> Iterator[None]:
-    """Set the number of shuffle partitions for a merge of so many changes, unless ``merge.conf`` has it.
-
-    An application that has just started on a cluster may have few executors yet, so the cores are counted for each table.
-    """
-    settings = {} if SHUFFLE in merge.conf else {SHUFFLE: str(partitions_for(rows, cores_of(session)))}
-    with set_for(session, settings):
-        yield

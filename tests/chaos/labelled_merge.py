@@ -8,6 +8,7 @@ from typing import Any
 from spark_jobs.iceberg import lake_table
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.maintenance import Upkeep
+from spark_jobs.iceberg.row_delta import RowCommit
 from tests.chaos.points import Points
 
 COMMITS: dict[str, tuple[Any, str]] = {
@@ -16,12 +17,8 @@ COMMITS: dict[str, tuple[Any, str]] = {
     "the renaming of columns": (lake_table.IcebergTable, "rename"),
     "the dropping of columns": (lake_table.IcebergTable, "drop"),
     "the change of a table's key": (lake_table.IcebergTable, "rekey"),
-    "the removal of left-over branches": (lake_table, "drop_left_over"),
-    "the start of a branch": (lake_table, "start_branch"),
-    "the commit of the deletes": (lake_table.IcebergTable, "_delete_keys"),
-    "the writing of the rows": (lake_table.IcebergTable, "_new_files"),
-    "the writing of the rows in Arrow": (ArrowRows, "apply"),
-    "the publication of a branch": (lake_table, "publish"),
+    "the writing of the rows": (ArrowRows, "apply"),
+    "the commit of the rows": (RowCommit, "publish"),
     "the publication of a table that begins again": (lake_table, "publish_beginning"),
 }
 """Label of each commit, and the function that does it."""

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import duckdb
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_lib.merge.collapse import RANK, last_change_sql
+from cdc_lib.apply.rows import last_changes
 from cdc_lib.model.lake_table import ORDER
 
 NAMES = ("id", "b", "_op", *ORDER, "v")
@@ -25,11 +24,7 @@ def changes(draw):
 
 def collapse(rows):
     relation = pa.Table.from_arrays([pa.array(column) for column in zip(*rows, strict=True)], names=list(NAMES))
-    with duckdb.connect() as connection:
-        connection.register("changes", relation)
-        found = connection.sql(last_change_sql("changes", ("id", "b"), lambda name: f'"{name}"'))
-        assert found.columns[-1] == RANK
-        return sorted(row[:-1] for row in found.fetchall())
+    return sorted(tuple(row.values()) for row in last_changes(relation, ("id", "b"), begins=False).to_pylist())
 
 
 @given(changes())

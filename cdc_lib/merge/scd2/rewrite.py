@@ -12,13 +12,10 @@ from dataclasses import dataclass
 
 from cdc_lib.merge.collapse import READ, Quote
 from cdc_lib.merge.scd2.timeline import TimeCut
-from cdc_lib.merge.scd2.versions import SAME
 from cdc_lib.model.lake_table import MODE_COLUMNS, ORDER
 from cdc_lib.model.manifest import OP
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import IS_CURRENT, STATEMENT_ROW, TO_GTID, TO_ORDER, VALID_TO
-
-_COPIES = "cdc_copies"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +63,6 @@ def without_sql(
     names = [quote(name) for name in (*own, *MODE_COLUMNS["scd2"])]
     listed = ", ".join(f"{opened[name]} AS {name}" if name in opened else name for name in names)
     return f"SELECT {listed} FROM {existing} WHERE {quote(OP)} = '{READ}' OR NOT ({begun})"
-
-
-def same_sql(found: str, existing: str, key: Sequence[str], own: Sequence[str], quote: Quote) -> str:
-    """Return a SELECT of versions, and whether each of them is in the lake just so: :data:`SAME`.
-
-    Args:
-        found: relation of the versions as they are to be.
-        existing: relation of the lake's versions of the same keys.
-        key: names of the primary key's columns.
-        own: names of the others of the row.
-        quote: quotes a name for the engine.
-    """
-    names = [quote(name) for name in (*key, *own, *MODE_COLUMNS["scd2"])]
-    order_key = ", ".join(quote(name) for name in (*key, *ORDER))
-    # Of a row that is twice neither is right.
-    lake = f"SELECT *, count(*) OVER (PARTITION BY {order_key}) AS {_COPIES} FROM {existing}"
-    alike = " AND ".join(f"f.{name} IS NOT DISTINCT FROM s.{name}" for name in names)
-    listed = ", ".join(f"f.{name}" for name in names)
-    return (
-        f"SELECT {listed}, s.{_COPIES} IS NOT NULL AS {SAME} FROM {found} AS f"
-        f" LEFT JOIN ({lake}) AS s ON s.{_COPIES} = 1 AND {alike}"
-    )
 
 
 def _at_statement(cut: TimeCut, quote: Quote) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyiceberg.table import Table
 
 from cdc_lib.apply.complete import completed, refuse_partial_keys
-from cdc_lib.apply.decide import NeedsSpark, files_of, why_not, why_not_files, why_not_partial
+from cdc_lib.apply.decide import files_of
 from cdc_lib.apply.key_rows import AskedKeys
 from cdc_lib.apply.removals import with_mode
 from cdc_lib.apply.rows import (
@@ -36,8 +36,9 @@ from cdc_lib.model.manifest import ABSENT, BINLOG, EPOCH, OFFSET, OP, ROW
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_commit import Superseded
 from cdc_lib.model.table_mode import Mode
+from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
-from cdc_lib.read.fresh.decide import not_fresh, why_lagging
+from cdc_lib.read.fresh.decide import not_fresh, why_lagging, why_not, why_not_files, why_not_partial
 from cdc_lib.read.fresh.markers import marker_of
 from cdc_lib.read.fresh.snapshot import FreshSnapshot, WaitingChanges
 from cdc_lib.read.fresh.waiting import Waiting
@@ -90,9 +91,7 @@ def with_waiting(
     constants, reads = routed.constants(config.source), work.marker.reads
     shape = LakeShape(routed.table, fields, constants, routed.target.keeps, reads=reads, ahead_until=work.ahead_until)
     try:
-        rows = _completed(base, pa.concat_tables(changes_of(store, work.inputs, shape)), key)
-    except NeedsSpark as error:
-        raise not_fresh(str(error), routed.table) from None
+        rows = _completed(base, pa.concat_tables(changes_of(store, work.inputs, shape)), key, routed.table)
     except IncompatibleSchema as error:
         raise not_fresh(error.message, routed.table) from None
     until = max(filter(None, (Point.at(plan.epoch, plan.stop), marker.merged_to)))
@@ -104,11 +103,11 @@ def with_waiting(
     )
 
 
-def _completed(base: PinnedSnapshot, changes: pa.Table, key: Sequence[str]) -> pa.Table:
+def _completed(base: PinnedSnapshot, changes: pa.Table, key: Sequence[str], table: TableName) -> pa.Table:
     """Return changes without ``_absent``; the last one of each key has all cells.
 
     Raises:
-        NeedsSpark: a cell is not known.
+        ConfigError: a cell is not known.
     """
     partial = changes.filter(pc.is_valid(changes.column(ABSENT)))
     if not partial.num_rows:
@@ -116,7 +115,7 @@ def _completed(base: PinnedSnapshot, changes: pa.Table, key: Sequence[str]) -> p
     try:
         refuse_partial_keys(changes, key, base.name)
     except ValuesNotLogged:
-        raise NeedsSpark("a row lacks a part of its key") from None
+        raise not_fresh("a row lacks a part of its key", table) from None
     keys = map(base.key.parse, zip(*(partial.column(name).to_pylist() for name in key), strict=True))
     old, _ = Many(base, list({one.order: one for one in keys}.values()), everything=True).read(
         base.columns.choose(None)
@@ -124,7 +123,7 @@ def _completed(base: PinnedSnapshot, changes: pa.Table, key: Sequence[str]) -> p
     rows = completed(changes, old, key, cast("Mode", base.mode))
     missing = pc.filter(names := last_changes(rows, key, begins=False).column(MISSING), pc.not_equal(names, ""))
     if len(missing):
-        raise NeedsSpark(f"a row has no value of column {missing[0]} (binlog_row_image is not FULL)")
+        raise not_fresh(f"a row has no value of column {missing[0]} (binlog_row_image is not FULL)", table)
     return rows.drop_columns([MISSING])
 
 

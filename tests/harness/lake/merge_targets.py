@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import udf
-from pyspark.sql.types import IntegerType
+from pyspark.sql import SparkSession
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.model.lake_table import LakeColumn, LakeName, LakeTable, Marker
+from cdc_lib.model.lake_table import LakeName, LakeTable, Marker
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import ABSENT, BINLOG, CELL_ABSENT, CELL_HERE, EPOCH, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import Point
-from cdc_lib.model.table_commit import Changes, Filled, Superseded, TableCommit
+from cdc_lib.model.table_commit import Filled, Superseded, TableCommit
 from cdc_lib.model.table_mode import VALID_FROM
 from cdc_lib.model.table_name import TableName
-from cdc_lib.ports import Reselect
+from cdc_lib.ports import LakeRows, MergeChanges, RereadRows
 from spark_jobs.lake_format import LakeFormat
 from spark_jobs.runtime.session import table_session
 from spark_jobs.sql import full_name
 from tests.harness.lake.batches import START_TIME, Row
 
-_TYPES = {
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "decimal(12,2)": pa.decimal128(12, 2),
-    "string": pa.string(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "boolean": pa.bool_(),
-}
 PATIENCE = 60.0
 """Timeout of a held write, and of the test that waits for it, in seconds."""
 
@@ -118,52 +104,31 @@ class Writer:
         self.target = table.lake_format.table(self.session, table.name, table.source, table.tables)
         self.loaded = self.target.load()
 
-    def frame(self, rows: Sequence[Row]) -> DataFrame:
-        """Return changes with the columns of the table."""
-        state = self.target.load()
-        assert state is not None
-        columns = [LakeColumn(OP, "string"), *(column for column in state.columns if column.name != OP)]
-        cells = [pa.array([_value(row, one.name) for row in rows], _TYPES[one.type]) for one in columns]
-        names = [column.name for column in columns]
-        if any(row.absent for row in rows):
-            names.append(ABSENT)
-            cells.append(pa.array([_marks(row, state.columns) for row in rows], pa.string()))
-        # As Arrow: rows of Python would need a worker process of Python.
-        return self.session.createDataFrame(pa.table(cells, names))
+    def changes(self, rows: Sequence[Row], fields: Sequence[pa.Field]) -> pa.Table:
+        """Return changes in the columns of the table, with ``_absent``."""
+        schema = pa.schema([pa.field(OP, pa.string()), *(field for field in fields if field.name != OP)])
+        cells = [pa.array([_value(row, field.name) for row in rows], field.type) for field in schema]
+        marks = pa.array([_marks(row, schema.names[1:]) for row in rows], pa.string())
+        return pa.table(cells, schema=schema).append_column(pa.field(ABSENT, pa.string()), marks)
 
-    def upsert(
+    def write(
         self,
         *rows: Row,
         to: int | None = None,
         guard: bool = True,
-        at_most: int | None = None,
         snapshot_to_come: bool = False,
         supersedes: Sequence[Superseded] = (),
         fills: Sequence[Filled] = (),
-        reselect: Reselect[DataFrame] | None = None,
-        through: Callable[[DataFrame], DataFrame] = lambda frame: frame,
+        reselect: RereadRows | None = None,
+        through: Callable[[pa.Table], pa.Table] = lambda changes: changes,
     ) -> int:
         """Apply changes; the marker is right after the last one, or at an offset."""
-        frame = through(self.frame(rows))
-        changes = Changes(frame, guard, len(rows) if at_most is None else at_most, snapshot_to_come)
-        return self.target.upsert(changes, self.commit(rows, to, supersedes, fills), reselect)
+        commit = self.commit(rows, to, supersedes, fills)
 
-    def append(
-        self,
-        *rows: Row,
-        to: int | None = None,
-        supersedes: Sequence[Superseded] = (),
-        fills: Sequence[Filled] = (),
-        through: Callable[[DataFrame], DataFrame] = lambda frame: frame,
-    ) -> int:
-        """Add changes as rows; the marker is right after the last one, or at an offset."""
-        return self.target.append(through(self.frame(rows)), self.commit(rows, to, supersedes, fills))
+        def read(lake: LakeRows) -> Iterator[pa.Table]:
+            yield through(self.changes(rows, lake.fields))
 
-    def write(self, *rows: Row, **named: Any) -> int:
-        """Write changes in the way of the table's mode."""
-        state = self.target.load()
-        assert state is not None
-        return self.append(*rows, **named) if state.mode == "append" else self.upsert(*rows, **named)
+        return self.target.apply(MergeChanges(read, guard, snapshot_to_come, reselect), commit)
 
     def commit(
         self, rows: Sequence[Row], to: int | None, supersedes: Sequence[Superseded], fills: Sequence[Filled]
@@ -187,40 +152,21 @@ def _value(row: Row, name: str) -> Any:
     return order.get(name, row.values.get(name))
 
 
-def _marks(row: Row, columns: Sequence[LakeColumn]) -> str | None:
-    marks = "".join(CELL_ABSENT if column.name in row.absent else CELL_HERE for column in columns)
-    return marks if row.absent else None
+def _marks(row: Row, names: Sequence[str]) -> str | None:
+    return "".join(CELL_ABSENT if name in row.absent else CELL_HERE for name in names) if row.absent else None
 
 
 class HeldWrite:
-    """A write that waits while its rows are computed, until the test has looked at the table.
+    """A write that waits while its changes are read, until the test has looked at the table."""
 
-    Args:
-        folder: for the files by which the two processes signal each other.
-    """
+    def __init__(self) -> None:
+        self._reached, self._released = Event(), Event()
 
-    def __init__(self, folder: Path) -> None:
-        self._reached, self._released = folder / "reached", folder / "released"
-
-    def through(self, column: str) -> Callable[[DataFrame], DataFrame]:
-        """Return a function that makes a frame wait while an integer column is computed."""
-        reached, released = str(self._reached), str(self._released)
-
-        def wait(value: int | None) -> int | None:
-            Path(reached).touch()
-            until = time.monotonic() + PATIENCE
-            while not os.path.exists(released) and time.monotonic() < until:  # noqa: PTH110 - in a worker, often
-                time.sleep(0.02)
-            return value
-
-        held = udf(wait, IntegerType(), useArrow=False)  # else Spark infers it from the type hints
-
-        def waiting(frame: DataFrame) -> DataFrame:
-            frame.sparkSession.sparkContext.pythonExec = sys.executable  # the worker needs what these tests have
-            # One task waits; the others are left to the test.
-            return frame.coalesce(1).withColumn(column, held(quoted(column)))
-
-        return waiting
+    def through(self, changes: pa.Table) -> pa.Table:
+        """Return changes when the test has looked at the table."""
+        self._reached.set()
+        assert self._released.wait(PATIENCE)
+        return changes
 
     @contextmanager
     def begun(self, write: Callable[[], int]) -> Iterator[Future[int]]:
@@ -228,14 +174,7 @@ class HeldWrite:
         with ThreadPoolExecutor(1) as pool:
             future = pool.submit(write)
             try:
-                self._wait_for(future)
+                assert self._reached.wait(PATIENCE), "the write never read its changes"
                 yield future
             finally:
-                self._released.touch()
-
-    def _wait_for(self, future: Future[int]) -> None:
-        until = time.monotonic() + PATIENCE
-        while not self._reached.exists():
-            assert not future.done(), f"the write ended before its rows were computed: {future.exception()}"
-            assert time.monotonic() < until, "the write never computed its rows"
-            time.sleep(0.02)
+                self._released.set()

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.merging import rows_commit
 from tests.harness.lake.running import Lake, empty_catalog
 
 HERE = Path(__file__).parent
@@ -35,7 +34,6 @@ EACH_COMMIT = {
     "test_quarantine.py",
     "test_short_years.py",
     "test_table_resets.py",
-    "test_views.py",
     "test_whole_run.py",
 }
 """Modules of what every merge does: all of their tests run with each commit."""
@@ -85,9 +83,3 @@ def lake(spark_lake, tmp_path: Path) -> Lake:
     """A lake in the running Spark, with an empty store and a unique database name."""
     spark, config = spark_lake
     return Lake(spark, config, LocalStore(tmp_path / "store"))
-
-
-@pytest.fixture
-def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Merge few rows as many: by Spark SQL."""
-    monkeypatch.setattr(rows_commit, "is_done_here", lambda *_: False)

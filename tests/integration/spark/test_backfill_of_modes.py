@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from datetime import timedelta
 
 import pytest
 
 from cdc_lib.config.start import StartAt
-from cdc_lib.lake.evolution import lake_columns
-from cdc_lib.merge.scd2.rewrite import RewriteRange
 from cdc_lib.model.backfill import COPY_SUFFIX, BackfillRequest, Period
 from cdc_lib.model.cursor import DRAIN
-from cdc_lib.model.lake_table import ORDER, LakeTable, Marker, lake_type
-from cdc_lib.model.manifest import GTID
-from cdc_lib.model.position import Point
-from cdc_lib.model.table_mode import VALID_FROM
 from spark_jobs.backfill import backfill
-from spark_jobs.iceberg.scd2 import CHANGES_VIEW, EXISTING_VIEW, _rewritten
-from spark_jobs.iceberg.temp_views import view_of
-from spark_jobs.runtime.session import table_session
-from tests.harness.lake.batches import BIGINT, START_TIME, TEXT, table
 from tests.harness.lake.verify import Compared
 
 MODES = {"s": "soft_delete", "h": "scd2"}
@@ -114,21 +103,3 @@ def test_a_backfill_restores_every_row_and_version_also_in_copies(source):
     lives(source, "UPDATE {t} SET n = 10 WHERE id = 1")
     assert [row["n"] for row in rows(source, "h") if row["_is_current"]] == [10]
     assert [row["n"] for row in rows(source, "s") if not row["_is_deleted"]] == [10]
-
-
-def test_changes_of_many_epochs_are_spliced_by_plans_that_do_not_grow_with_them(lake):
-    """A plan that held those of the epochs before would be twice as long with each: Java had no room for a dozen."""
-    epochs = 12
-    session = table_session(lake.spark, lake.config)
-    own = lake_columns(table("shop.h", {"id": BIGINT, "v": TEXT}), "scd2")
-    current = LakeTable(own, ("id",), "scd2", Marker(), None, None)
-    columns = ", ".join(f"CAST(NULL AS {column.type}) AS {column.name}" for column in current.columns)
-    session.sql(f"SELECT {columns} WHERE false").createOrReplaceTempView(view_of(session, EXISTING_VIEW))
-    changes = [(1, f"e{e}", "u", e, 1, 100, 0, None, START_TIME + timedelta(hours=e)) for e in range(1, epochs + 1)]
-    types = f"id BIGINT, v STRING, _op STRING, {', '.join(f'{name} {lake_type(name)}' for name in (*ORDER, GTID, VALID_FROM))}"
-    session.createDataFrame(changes, types).createOrReplaceTempView(view_of(session, CHANGES_VIEW))
-    made = _rewritten(session, current, ["v"], (), [RewriteRange(Point(1, 0, 0), Point(epochs + 1, 0, 0), "")], ())
-    found = made.where("v IS NOT NULL").orderBy("_valid_from").select("v", "_is_current", "_to_epoch").collect()
-    assert [tuple(row) for row in found] == [
-        (f"e{e}", e == epochs, e + 1 if e < epochs else None) for e in range(1, epochs + 1)
-    ]

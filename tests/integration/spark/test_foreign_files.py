@@ -16,7 +16,6 @@ from cdc_lib.model.schema import SourceType
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.iceberg import file_streams, row_files
 from spark_jobs.maintain import lake_tables, maintain
-from spark_jobs.merging.rows_commit import RowsCommit
 from tests.harness.lake.batches import BIGINT, INT, TEXT, Row, table
 from tests.harness.lake.past import local_path
 from tests.harness.lake.running import Lake
@@ -82,16 +81,6 @@ class Table:
     def maintained(self):
         names = lake_tables(self.lake.config, last_cut(self.lake.store, self.lake.config.source), [self.schema.name])
         return maintain(self.lake.spark, self.lake.config, self.lake.store, names, self.lake.said.append)
-
-
-@pytest.fixture(autouse=True)
-def without_spark_sql(monkeypatch):
-    """Fail where a merge is not done in Arrow."""
-
-    def by_spark(self):
-        raise AssertionError("merged by Spark SQL")
-
-    monkeypatch.setattr(RowsCommit, "_by_spark", by_spark, raising=False)
 
 
 @pytest.mark.parametrize("codec", ["uncompressed", "snappy", "gzip", "lz4_raw", "zstd", "lz4"])

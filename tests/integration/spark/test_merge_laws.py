@@ -5,9 +5,9 @@ import pytest
 from cdc_lib.errors import CorruptBatch, MergeConflict, MergeError
 from cdc_lib.model.position import Point
 from cdc_lib.store import layout
-from spark_jobs.iceberg import lake_table
+from spark_jobs.iceberg.row_delta import RowCommit
 from tests.harness.lake.batches import BIGINT, TEXT, Row, at, table
-from tests.harness.lake.killed_merges import OF_ARROW, merge_killed_at
+from tests.harness.lake.killed_merges import STEPS, merge_killed_at
 
 
 @pytest.fixture
@@ -36,9 +36,9 @@ def test_a_batch_merged_again_after_later_deletes_changes_nothing(lake, orders, 
     assert lake.snapshots(orders.name) == before
 
 
-@pytest.mark.parametrize("where", ["_delete_keys", "_new_files", *OF_ARROW, "publish"])
+@pytest.mark.parametrize("where", STEPS)
 def test_a_merge_killed_in_the_middle_is_invisible_and_correct_after_the_retry(lake, orders, three, monkeypatch, where):
-    """A merge that fails removes its branch, and leaves nothing else."""
+    """A merge that fails leaves nothing that readers see."""
     two = [Row("d", 110, {"id": 1, "state": "new"}), Row("u", 120, {"id": 2, "state": "paid"})]
     plan = lake.batches.plan(200, lake.batches.window(100, 200, {orders: two}))
     merge_killed_at(monkeypatch, where, lake, plan)
@@ -139,14 +139,14 @@ def test_a_commit_of_another_writer_during_a_merge_is_a_conflict_and_the_merge_r
     """Neither commit is lost."""
     rows = [Row("u", 120, {"id": 2, "state": "paid"})]
     plan = lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows}))
-    real, others = lake_table.publish, []
+    real, others = RowCommit.publish, []
 
     def after_another_commit(*arguments):
         if not others:
             others.append(lake.spark.sql(f"DELETE FROM {lake.name(orders.name)} WHERE id = 3"))
         return real(*arguments)
 
-    monkeypatch.setattr(lake_table, "publish", after_another_commit)
+    monkeypatch.setattr(RowCommit, "publish", after_another_commit)
     lake.merge(plan)
     assert others
     assert lake.rows(orders.name, "id", "state") == [(1, "new"), (2, "paid")]
@@ -155,13 +155,13 @@ def test_a_commit_of_another_writer_during_a_merge_is_a_conflict_and_the_merge_r
 def test_a_repeated_conflict_ends_in_a_retryable_error(lake, orders, three, monkeypatch):
     """Airflow retries what is retryable."""
     plan = lake.batches.plan(200, lake.batches.window(100, 200, {orders: [Row("u", 120, {"id": 2, "state": "x"})]}))
-    real = lake_table.publish
+    real = RowCommit.publish
 
     def after_another_commit(*arguments):
         lake.spark.sql(f"INSERT INTO {lake.name(orders.name)} SELECT * FROM {lake.name(orders.name)} WHERE id = 3")
         return real(*arguments)
 
-    monkeypatch.setattr(lake_table, "publish", after_another_commit)
+    monkeypatch.setattr(RowCommit, "publish", after_another_commit)
     with pytest.raises(MergeConflict) as caught:
         lake.merge(plan)
     assert caught.value.retryable

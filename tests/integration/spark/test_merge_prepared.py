@@ -10,7 +10,7 @@ from cdc_lib.errors import MergeError
 from cdc_lib.merge.load import load_batches
 from cdc_lib.model.xa_settlement import settle
 from tests.harness.lake.batches import BIGINT, TEXT, Row, table
-from tests.harness.lake.killed_merges import OF_ARROW, merge_killed_at
+from tests.harness.lake.killed_merges import STEPS, merge_killed_at
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def rows(lake, orders):
     return lake.rows(orders.name, "id", "state")
 
 
-@pytest.mark.parametrize("where", ["_delete_keys", "_new_files", *OF_ARROW, "publish"])
+@pytest.mark.parametrize("where", STEPS)
 def test_a_merge_of_a_commit_that_dies_in_the_middle_is_right_after_the_retry(lake, orders, merged, monkeypatch, where):
     """Nobody sees half a transaction."""
     merge_killed_at(monkeypatch, where, lake, merged)

@@ -2,17 +2,12 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from itertools import pairwise
 
 import pytest
 
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.errors import MergeError
 from cdc_lib.model.schema import SourceType
-from spark_jobs.changes import frames
-from spark_jobs.iceberg import lake_table
-from spark_jobs.iceberg.lake_table import IcebergTable
-from spark_jobs.runtime import parallelism
 from tests.harness.lake.batches import BIGINT, INT, TEXT, Row, table
 from tests.harness.lake.reading import opened
 
@@ -146,56 +141,6 @@ def test_many_keys_are_merged_as_few_are(lake):
     assert sorted(lake.rows(schema.name, "id", "v")) == expected
 
 
-@pytest.mark.parametrize("mode", ["mirror", "soft_delete"])
-@pytest.mark.usefixtures("by_spark")
-def test_many_first_changes_leave_the_last_of_each_key_in_files_of_their_own_keys(lake, monkeypatch, mode):
-    """They are put into files before they are collapsed, whatever order they come in; most keys have three of them."""
-    monkeypatch.setattr(lake_table, "ROWS_PER_FILE", 700)
-    monkeypatch.setattr(frames, "ONE_TASK_ROWS", 10)  # as many changes as come in several files have several tasks
-    schema = table(f"{lake.database}.t", {"a": INT, "b": TEXT, "v": INT}, key=("b", "a"))
-    lake.config = lake.config.model_copy(update={"modes": (ModeRule(tables=schema.name, mode=mode),)})
-    keys = [(i * 37 % 1000, "xyz"[i % 3]) for i in range(1000)]
-    rows = [Row("c", 10, {"a": a, "b": b, "v": 0}, i) for i, (a, b) in enumerate(keys)]
-    rows += [Row("u", 20, {"a": a, "b": b, "v": 1}, i) for i, (a, b) in enumerate(keys[:900])]
-    ended = [Row("d" if i % 5 == 0 else "u", 110, {"a": a, "b": b, "v": 2}, i) for i, (a, b) in enumerate(keys[:500])]
-    first, second = lake.batches.window(4, 100, {schema: rows}), lake.batches.window(100, 200, {schema: ended})
-    [cut] = lake.merge(lake.batches.plan(200, first, second)).tables
-    v = [2] * 500 + [1] * 400 + [0] * 100
-    gone = [i < 500 and i % 5 == 0 for i in range(1000)]
-    stays = mode == "soft_delete"
-    expected = [(*key, v[i], *((gone[i],) if stays else ())) for i, key in enumerate(keys) if stays or not gone[i]]
-    names = ("a", "b", "v", *(("_is_deleted",) if stays else ()))
-    assert sorted(lake.rows(schema.name, *names)) == sorted(expected)
-    assert cut.changes == len(expected)
-    bounds = lake.spark.sql(
-        f"SELECT readable_metrics.b.lower_bound, readable_metrics.b.upper_bound FROM {lake.name(schema.name)}.files ORDER BY 1, 2"
-    ).collect()
-    assert len(bounds) > 1, "they fill several files"
-    assert all(before[1] <= after[0] for before, after in pairwise(bounds)), bounds
-
-
-@pytest.mark.parametrize(("conf", "partitions"), [({}, "10"), ({parallelism.SHUFFLE: "4"}, "4")])
-@pytest.mark.usefixtures("by_spark")
-def test_a_shuffle_has_as_many_partitions_as_the_changes_need_unless_the_source_file_says(
-    lake, monkeypatch, conf, partitions
-):
-    monkeypatch.setattr(parallelism, "ROWS_PER_PARTITION", 100)
-    real, seen = IcebergTable._write, []
-
-    def write(self, *arguments, **named):
-        seen.append(self._session.conf.get(parallelism.SHUFFLE))
-        return real(self, *arguments, **named)
-
-    monkeypatch.setattr(IcebergTable, "_write", write)
-    lake.config = lake.config.model_copy(update={"merge": lake.config.merge.model_copy(update={"conf": conf})})
-    schema = table(f"{lake.database}.t", {"id": BIGINT, "v": INT})
-    rows = [Row("c", 10, {"id": i, "v": 0}, i) for i in range(1000)]
-    lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {schema: rows})))
-    assert seen == [partitions]
-    assert len(lake.rows(schema.name, "id")) == 1000
-
-
-@pytest.mark.usefixtures("by_spark")
 @pytest.mark.parametrize("mode", ["mirror", "soft_delete", "scd2"])
 def test_columns_of_a_key_may_be_named_as_relations_of_statements(lake, mode):
     """Few and many changes."""

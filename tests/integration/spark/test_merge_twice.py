@@ -6,8 +6,6 @@ import pytest
 
 from cdc_lib.errors import MergeConflict
 from spark_jobs.iceberg.arrow_rows import ArrowRows
-from spark_jobs.iceberg.lake_table import IcebergTable
-from spark_jobs.merging import rows_commit
 from tests.harness.lake.batches import BIGINT, TEXT, Row, table
 from tests.harness.processes.races import at_once
 
@@ -28,10 +26,9 @@ def ids(lake, orders):
     return sorted(id_ for (id_,) in lake.rows(orders.name, "id"))
 
 
-def overtaken(lake, monkeypatch, commit, plan):
-    """Merge a plan; during its commit of rows or deletes, another merge of the same plan runs completely."""
-    owner = ArrowRows if commit == "apply" else IcebergTable
-    real, others = getattr(owner, commit), []
+def overtaken(lake, monkeypatch, plan):
+    """Merge a plan; before its rows are written, another merge of the same plan runs completely."""
+    real, others = ArrowRows.apply, []
 
     def after_the_other(*arguments, **named):
         if not others:
@@ -39,35 +36,29 @@ def overtaken(lake, monkeypatch, commit, plan):
             lake.merge(plan)
         return real(*arguments, **named)
 
-    monkeypatch.setattr(owner, commit, after_the_other)
-    if owner is IcebergTable:
-        monkeypatch.setattr(rows_commit, "is_done_here", lambda *_: False)
+    monkeypatch.setattr(ArrowRows, "apply", after_the_other)
     lake.merge(plan)
     assert others
     monkeypatch.undo()
 
 
-@pytest.mark.parametrize("commit", ["_new_files", "apply"])
-def test_an_overtaken_merge_adds_no_row_twice(lake, orders, monkeypatch, commit):
-    """Neither the first rows of a table nor later ones; by Spark SQL and in Arrow."""
-    if commit == "apply" and not orders.primary_key:
-        pytest.skip("every change of a table without a key is a row: Spark appends them")
-    overtaken(lake, monkeypatch, commit, lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)})))
+def test_an_overtaken_merge_adds_no_row_twice(lake, orders, monkeypatch):
+    """Neither the first rows of a table nor later ones."""
+    overtaken(lake, monkeypatch, lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)})))
     assert ids(lake, orders) == [11, 12, 13]
     later = lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows_from(110)}))
-    overtaken(lake, monkeypatch, commit, later)
+    overtaken(lake, monkeypatch, later)
     assert ids(lake, orders) == [11, 12, 13, 111, 112, 113]
 
 
-@pytest.mark.parametrize(("owner", "commit"), [(IcebergTable, "_delete_keys"), (ArrowRows, "apply")])
-def test_an_overtaken_merge_of_deletes_does_not_move_the_marker_backward(lake, monkeypatch, owner, commit):
+def test_an_overtaken_merge_of_deletes_does_not_move_the_marker_backward(lake, monkeypatch):
     """Not even if the next merge has ended too."""
     orders = table(f"{lake.database}.orders", {"id": BIGINT, "state": TEXT})
     lake.merge(lake.batches.plan(100, lake.batches.window(4, 100, {orders: rows_from(10)})))
     rows = [Row("d", 150, {"id": 11, "state": "new"})]
     deletes = lake.batches.plan(200, lake.batches.window(100, 200, {orders: rows}))
     after = lake.batches.plan(300, lake.batches.window(200, 300, {orders: rows_from(210)}))
-    real, others = getattr(owner, commit), []
+    real, others = ArrowRows.apply, []
 
     def after_the_others(*arguments, **named):
         if not others:
@@ -77,9 +68,7 @@ def test_an_overtaken_merge_of_deletes_does_not_move_the_marker_backward(lake, m
             others.append(lake.state(orders.name).marker)
         return real(*arguments, **named)
 
-    monkeypatch.setattr(owner, commit, after_the_others)
-    if owner is IcebergTable:
-        monkeypatch.setattr(rows_commit, "is_done_here", lambda *_: False)
+    monkeypatch.setattr(ArrowRows, "apply", after_the_others)
     lake.merge(deletes)
     assert lake.state(orders.name).marker == others[1]
     assert ids(lake, orders) == [12, 13, 211, 212, 213]

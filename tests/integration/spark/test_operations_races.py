@@ -9,6 +9,7 @@ from cdc_lib.errors import MergeConflict
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.verify.whole.tables import Verifier
 from spark_jobs.iceberg import lake_table
+from spark_jobs.iceberg.row_delta import RowCommit
 from spark_jobs.merging.table_merge import ATTEMPTS, TableMerge
 from tests.harness.shop.source import Shop
 from tests.harness.shop.stops import Others, Stop, follow_all, nothing
@@ -21,7 +22,7 @@ def compacted(shop):
         shop.call("rewrite_data_files", "options => map('rewrite-all', 'true')")
 
     shop.execute("UPDATE orders SET v = 'first' WHERE id = 1")
-    shop.others.act_before(lake_table, "publish", compact, ATTEMPTS)
+    shop.others.act_before(RowCommit, "publish", compact, ATTEMPTS)
 
 
 def another_ack(shop):

@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from cdc_lib.errors import ForeignChange, MergeError
+from cdc_lib.errors import ForeignChange
 from cdc_lib.model.lake_table import MARKER_PROPERTY
 from cdc_lib.model.publication import PUBLISHED_PROPERTY
-from spark_jobs.iceberg import lake_table
 from tests.harness.lake.batches import BIGINT, TEXT, Row, table
 
 BEFORE = [(1, "new"), (2, "new"), (3, "new")]
@@ -41,71 +40,6 @@ def rows(lake, orders):
 
 def head(lake, orders):
     return lake.state(orders.name).snapshot_id
-
-
-@pytest.fixture
-def unstaged(lake, orders, monkeypatch):
-    """A Spark that commits files to the table which it should only leave with the coordinator, as Spark 4.0 does."""
-    real = lake_table.write_files
-
-    def committed(rows, java, options, classes):
-        name = lake.name(orders.name)
-        stray = rows.writeTo(name)
-        for option, text in options.items():
-            stray = stray.option(option, text)
-        stray.append()
-        return real(rows.where("false"), java, options, classes)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(lake_table, "write_files", committed)
-        yield patch
-
-
-@pytest.mark.usefixtures("by_spark")
-def test_a_write_that_lands_in_the_table_is_an_error_and_undone(lake, orders, plan, unstaged):
-    """Not a conflict: a retry would find a commit with the batch's marker, and lose the deletes."""
-    before = head(lake, orders)
-    with pytest.raises(MergeError, match="instead of to the merge's own branch: it is undone") as raised:
-        lake.merge(plan)
-    assert not raised.value.retryable
-    assert (head(lake, orders), rows(lake, orders)) == (before, BEFORE)
-    unstaged.undo()
-    lake.merge(plan)
-    assert rows(lake, orders) == MERGED
-
-
-@pytest.mark.usefixtures("by_spark")
-def test_a_statement_that_lands_in_the_table_is_an_error_and_undone(lake, orders, plan, monkeypatch):
-    """As of a Spark that does not know branches in names."""
-    before, real = head(lake, orders), lake_table.IcebergTable._sql
-
-    def without_branch(self, statement):
-        branch = next((part for part in statement.split("`") if part.startswith("branch_cdc_")), None)
-        is_change = statement.startswith(("DELETE", "MERGE"))
-        return real(self, statement.replace(f".`{branch}`", "") if branch and is_change else statement)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(lake_table.IcebergTable, "_sql", without_branch)
-        with pytest.raises(MergeError, match="it is undone"):
-            lake.merge(plan)
-    assert (head(lake, orders), rows(lake, orders)) == (before, BEFORE)
-    lake.merge(plan)
-    assert rows(lake, orders) == MERGED
-
-
-@pytest.mark.usefixtures("by_spark")
-def test_statements_on_the_branch_carry_no_marker(lake, orders, plan, monkeypatch):
-    """What a killed merge or another Spark leaves of them cannot be taken for the merge."""
-    real, seen = lake_table.publish, []
-
-    def looking(branch, java, *arguments):
-        seen.extend(dict(java.snapshot(one).summary()) for one in branch.made)
-        return real(branch, java, *arguments)
-
-    monkeypatch.setattr(lake_table, "publish", looking)
-    lake.merge(plan)
-    assert seen
-    assert not any(name.startswith(MARKER_PROPERTY) for summary in seen for name in summary)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.iceberg import lake_table
+from spark_jobs.iceberg.row_files import RowFiles
 from spark_jobs.merging import run
 from tests.harness.lake.ddl_source import Followed
 from tests.harness.lake.reading import opened
@@ -183,7 +184,7 @@ def after(step):
 DEATHS = {
     "before anything is staged": (lake_table, "redefined", before, False),
     "with the definition staged": (lake_table, "redefined", after, False),
-    "after the data files": (lake_table, "write_files", after, False),
+    "after the data files": (RowFiles, "write", after, False),
     "before the commit": (lake_table, "publish_beginning", before, False),
     "after the commit": (lake_table, "publish_beginning", after, True),
     "before the cut": (run, "publish_cut", before, True),

@@ -18,7 +18,7 @@ from cdc_lib.config.reselect import ReselectConfig
 from cdc_lib.errors import MergeError, ReselectError
 from cdc_lib.model.position import Point
 from cdc_lib.mysql.watermark import low_watermark
-from spark_jobs.iceberg.arrow_rows import ArrowRows
+from spark_jobs.iceberg.row_delta import RowCommit
 from tests.harness.binlog.capture import Capture
 from tests.harness.binlog.row_images import COLUMNS, IMAGES, KEYS, assert_equal, in_session, one_round, statement
 from tests.harness.lake.running import Lake
@@ -183,14 +183,14 @@ def test_a_merge_that_dies_between_read_and_commit_leaves_nothing_and_is_done_ag
     reselecting(lake, mode="always")
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, v INT)")
     capture.execute("INSERT INTO r VALUES (1, 1), (2, 1)")
-    real = ArrowRows._write
-    monkeypatch.setattr(ArrowRows, "_write", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    real = RowCommit.publish
+    monkeypatch.setattr(RowCommit, "publish", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         one_round(capture, lake)
     assert not [key for key in capture.visible() if "reselect" in key]
     assert lake.state(table_of(capture)).snapshot_id is None
     capture.execute("UPDATE r SET v = 5 WHERE id = 1")
-    monkeypatch.setattr(ArrowRows, "_write", real)
+    monkeypatch.setattr(RowCommit, "publish", real)
     plan = capture.pipeline.plan_merge(by="test")
     lake.merge(plan)
     assert lake.rows(table_of(capture), "id", "v") == [(1, 5), (2, 1)]

@@ -6,13 +6,14 @@ import random
 
 import pytest
 
+from cdc_lib.apply.rows import LakeShape, changes_of
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import MergeError
 from cdc_lib.merge.load import load_batches
 from cdc_lib.merge.plan import MergeInput
-from cdc_lib.model.table_commit import Changes, TableCommit
+from cdc_lib.model.table_commit import TableCommit
+from cdc_lib.ports import MergeChanges
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.changes.frames import changes
 from tests.harness.binlog.capture import Capture, first_chunk
 from tests.harness.binlog.row_images import (
     COLUMNS,
@@ -47,8 +48,11 @@ def everything_again(capture, lake):
     name = f"{capture.database}.r"
     pieces = [MergeInput(batch, None) for batch in load_batches(capture.store, sorted(keys))]
     state = lake.state(name)
-    frame = changes(lake.spark, capture.store, name, pieces, state.columns)
-    lake.target(name).upsert(Changes(frame, guard=True), TableCommit(state.markers))
+
+    def read(table):
+        return changes_of(capture.store, pieces, LakeShape(name, table.fields, {}, lambda _: True))
+
+    lake.target(name).apply(MergeChanges(read), TableCommit(state.markers))
 
 
 @pytest.mark.parametrize("kind", KEYS)

@@ -13,7 +13,6 @@ from cdc_lib.model.backfill import BackfillRequest, Period
 from cdc_lib.snapshot.partial import PartialRequest
 from spark_jobs.backfill import backfill
 from spark_jobs.iceberg.arrow_rows import ArrowRows
-from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.merging.run import merge
 from tests.harness.lake.verify import Compared
 
@@ -171,7 +170,6 @@ def test_a_dropped_column_leaves_the_lake_where_it_follows(source, monkeypatch):
         def killed(*_, **__):
             raise MergeError("killed")
 
-        patch.setattr(IcebergTable, "_new_files", killed)
         patch.setattr(ArrowRows, "apply", killed)
         with pytest.raises(MergeError, match="killed"):
             merge(source.lake.spark, source.capture.config, plan, source.capture.store, source.lake.said.append)

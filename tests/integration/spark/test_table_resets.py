@@ -43,7 +43,7 @@ def emptied_at(lake, orders, offset, *changes, kind="truncate"):
     return lake.batches.plan(200, key)
 
 
-@pytest.mark.parametrize("where", ["publish", "_new_files"])
+@pytest.mark.parametrize("where", ["publish", "write"])
 def test_a_merge_that_dies_in_the_middle_empties_at_its_retry(lake, orders, monkeypatch, where):
     """Nobody sees an empty table before its new rows are there; once more changes nothing."""
     first(lake, orders, 1, 2, 3)

@@ -35,7 +35,6 @@ from cdc_lib.verify.lake import RepairRequest
 from spark_jobs.backfill import backfill
 from spark_jobs.iceberg import lake_table, upkeep
 from spark_jobs.maintain import maintain
-from spark_jobs.merging import rows_commit
 from spark_jobs.merging.repair import SparkRepairer
 from tests.chaos.labelled_merge import CHORES, COMMITS, TIDYING
 from tests.harness.lake.batches import BIGINT, IDENTITY, INT, START_TIME, Row, at, table
@@ -46,9 +45,6 @@ CREATION, COLUMNS = "the creation of a table", "the change of a table's columns"
 CONTROL_EVENT = ("the renaming of columns", "the dropping of columns", "the change of a table's key")
 """Points that no writer of these tests comes to."""
 POINTS = {**LOAD, **{name: where for name, where in COMMITS.items() if name not in CONTROL_EVENT}}
-IN_ARROW = "the writing of the rows in Arrow"
-OF_SPARK = ("the start of a branch", "the commit of the deletes", "the writing of the rows")
-"""Points to which few rows of a mirror do not come."""
 FILES = (
     ("all_data_files", "file_path"),
     ("all_delete_files", "file_path"),
@@ -185,16 +181,6 @@ class Writers:
         self.lake.spark.sql(f"DELETE FROM {self.lake.name(self.orders.name)} WHERE id = 5")
         self.changes.append([self._delete(290, 5)])
 
-    def lost_branches(self):
-        """Somebody removes every branch, as a tidy person does; nothing else."""
-        java = self.lake.target(self.orders.name)._java()
-        refs = self.lake.spark.sql(f"SELECT name FROM {self.lake.name(self.orders.name)}.refs").collect()
-        manage = java.manageSnapshots()
-        for (name,) in refs:
-            if name != "main":
-                manage.removeBranch(name)
-        manage.commit()
-
     # --- what is right
 
     def source(self):
@@ -264,8 +250,6 @@ def overlapped(lake, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, around)
-            if deed in OF_SPARK:
-                patch.setattr(rows_commit, "is_done_here", lambda *_: False)
             # A person asks again where another commit came first.
             with suppress(MergeConflict):
                 getattr(writers, first)()
@@ -304,7 +288,6 @@ def interleaved(lake, monkeypatch):
             return wrapped
 
         with monkeypatch.context() as patch:
-            patch.setattr(rows_commit, "is_done_here", lambda *_: False)
             for deed in {first_deed, second_deed}:
                 owner, name = POINTS[deed]
                 patch.setattr(owner, name, around(getattr(owner, name), deed))
@@ -354,35 +337,31 @@ EVERY_PAIR = [
     for when in ("before", "after")
     if not _never(first, deed)
     and not _needs_a_table(second, deed)
-    and not (mode == "append" and ("repair" in (first, second) or deed == "the commit of the deletes"))
-    and not (mode == "scd2" and deed == "the commit of the deletes")
-    and not (deed == IN_ARROW and (mode != "mirror" or first not in ("merge", "other_source")))
+    and not (mode == "append" and "repair" in (first, second))
 ]
 
 ESSENTIAL = [
-    ("mirror", "merge", "backfill", "after", "the commit of the deletes"),
-    ("mirror", "backfill", "merge", "after", "the commit of the deletes"),
-    ("mirror", "backfill", "merge", "before", "the publication of a branch"),
-    ("mirror", "merge", "other_source", "after", "the commit of the deletes"),
-    ("mirror", "merge", "backfill", "after", IN_ARROW),
-    ("mirror", "merge", "merge", "before", IN_ARROW),
-    ("mirror", "merge", "snapshot", "after", IN_ARROW),
-    ("mirror", "merge", "other_source", "before", IN_ARROW),
-    ("mirror", "merge", "maintain", "after", IN_ARROW),
-    ("mirror", "merge", "maintain", "after", "the commit of the deletes"),
+    ("mirror", "merge", "backfill", "after", "the writing of the rows"),
+    ("mirror", "backfill", "merge", "after", "the writing of the rows"),
+    ("mirror", "backfill", "merge", "before", "the commit of the rows"),
+    ("mirror", "merge", "other_source", "after", "the writing of the rows"),
+    ("mirror", "merge", "merge", "before", "the writing of the rows"),
+    ("mirror", "merge", "snapshot", "after", "the writing of the rows"),
+    ("mirror", "merge", "other_source", "before", "the writing of the rows"),
+    ("mirror", "merge", "maintain", "after", "the writing of the rows"),
     ("mirror", "maintain", "merge", "before", "the removal of old snapshots"),
     ("mirror", "repair", "merge", "after", "the first look at the table"),
-    ("mirror", "merge", "foreign_delete", "before", "the publication of a branch"),
+    ("mirror", "merge", "foreign_delete", "before", "the commit of the rows"),
     ("scd2", "backfill", "merge", "before", "the writing of the rows"),
     ("append", "merge", "merge", "after", "the first look at the table"),
     ("append", "backfill", "merge", "before", "the writing of the rows"),
-    ("mirror", "snapshot", "merge", "after", "the commit of the deletes"),
+    ("mirror", "snapshot", "merge", "after", "the writing of the rows"),
     ("mirror", "maintain", "backfill", "before", "the rewriting of files"),
     ("mirror", "backfill", "repair", "after", "the first look at the table"),
     ("mirror", "other_source", "merge", "before", CREATION),
     ("mirror", "merge", "other_source", "after", COLUMNS),
     ("mirror", "merge", "backfill", "before", "the tidying of a table"),
-    ("soft_delete", "backfill", "repair", "before", "the publication of a branch"),
+    ("soft_delete", "backfill", "repair", "before", "the commit of the rows"),
     ("scd2", "snapshot", "merge", "before", "the writing of the rows"),
 ]
 
@@ -395,9 +374,9 @@ def test_two_concurrent_writers_neither_lose_nor_duplicate_a_row(overlapped, mod
 @pytest.mark.parametrize(
     ("first", "first_deed", "second", "second_deed"),
     [
-        ("merge", "the commit of the deletes", "backfill", "the start of a branch"),
-        ("backfill", "the commit of the deletes", "merge", "the removal of left-over branches"),
-        ("backfill", "the start of a branch", "merge", "the commit of the deletes"),
+        ("merge", "the first look at the table", "backfill", "the writing of the rows"),
+        ("backfill", "the writing of the rows", "merge", "the first look at the table"),
+        ("backfill", "the writing of the rows", "merge", "the writing of the rows"),
     ],
 )
 def test_a_new_writer_does_not_disturb_a_running_one(interleaved, first, first_deed, second, second_deed):
@@ -410,42 +389,6 @@ def test_a_new_writer_does_not_disturb_a_running_one(interleaved, first, first_d
 @pytest.mark.parametrize(("mode", "first", "second", "when", "deed"), EVERY_PAIR)
 def test_no_pair_of_writers_loses_or_duplicates_a_row_at_any_point(overlapped, mode, first, second, when, deed):
     overlapped(mode, first, second, when, deed)
-
-
-@pytest.mark.parametrize(
-    ("when", "deed"),
-    [
-        ("after", "the start of a branch"),
-        ("after", "the commit of the deletes"),
-        ("before", "the writing of the rows"),
-        ("before", "the publication of a branch"),
-    ],
-)
-def test_a_removed_branch_is_detected_and_the_merge_retried(overlapped, when, deed):
-    """Iceberg makes a missing branch from the table, without the deletes: that is never published."""
-    overlapped("mirror", "merge", "lost_branches", when, deed)
-
-
-def test_a_left_over_branch_is_removed_after_its_lease(lake):
-    """Not before; and what only it shows leaves the table's metadata with it."""
-    from spark_jobs.iceberg.branches import LEASE, drop_left_over, new_branch, open_branch, start_branch
-
-    writers = Writers(lake, "mirror")
-    target = writers.lake.target(writers.orders.name)
-    java, now = target._java(), 4_000_000_000.0
-    snapshots = lake.snapshots(writers.orders.name)
-    branch = open_branch(java, new_branch(now), target.load().snapshot_id, writers.orders.name)
-    start_branch(branch)
-    name = f"{writers.lake.name(writers.orders.name)}.`branch_{branch.name}`"
-    lake.spark.sql(f"DELETE FROM {name} WHERE id = 1")
-    java.refresh()
-    assert lake.snapshots(writers.orders.name) == snapshots + 1
-    drop_left_over(java, now + LEASE)
-    assert java.refs().containsKey(branch.name)
-    drop_left_over(java, now + LEASE + 1)
-    assert not java.refs().containsKey(branch.name)
-    assert lake.snapshots(writers.orders.name) == snapshots
-    writers.check()
 
 
 def test_a_merge_with_a_wrong_row_count_publishes_nothing(lake, monkeypatch):
@@ -461,8 +404,8 @@ def test_a_merge_with_a_wrong_row_count_publishes_nothing(lake, monkeypatch):
     assert writers.rows() == before
 
 
-def test_a_merge_leaves_one_snapshot_and_no_file_of_its_branch(lake):
-    """Of the branch's deletes and rows one snapshot is made; the rows keep ids of their own."""
+def test_a_merge_leaves_one_snapshot_and_no_file_that_nothing_names(lake):
+    """The rows keep ids of their own."""
     writers = Writers(lake, "mirror")
     java = writers.lake.target(writers.orders.name)._java()
     before = lake.snapshots(writers.orders.name)

@@ -46,4 +46,4 @@ def test_a_task_is_answered_in_three_lines_whose_names_exist(task):
 def test_a_name_that_does_not_exist_is_found():
     wrong = ("cdc_lib/cli/nothing", "cdc_lib.merge.collapse.nothing", "cdc walk shop", "./dev dance", "nothing")
     assert [span for span in wrong if not unknown(span)] == []
-    assert not unknown("cdc_lib.merge.collapse.last_change_sql")
+    assert not unknown("cdc_lib.apply.rows.last_changes")

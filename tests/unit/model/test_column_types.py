@@ -49,7 +49,6 @@ CHOICES = [
     ("cdc_lib/snapshot/probes.py", ["between"], WALKED, {"time"}),
     ("cdc_lib/snapshot/key_ranges.py", ["_typed"], WALKED, {"int", "decimal", "double", "year", "bytes"}),
     ("cdc_lib/apply/range_deletes.py", ["_comparable"], LAKE_ORDER, {"int", "year", "decimal", "double"}),
-    ("spark_jobs/merging/spark_range_deletes.py", ["_literal"], LAKE_ORDER, {"int", "year", "decimal", "double"}),
     # Whose text SELECT and the lake share:
     ("cdc_lib/verify/canonical_text.py", ["cell_of"], KINDS, {"time", "json"}),
     # Texts already; an ENUM and a SET too. Dates come before:
