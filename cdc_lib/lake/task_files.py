@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,7 +19,7 @@ _AT_ONCE = 8
 class TaskFiles:
     """Opens files by PyIceberg's properties; implements :class:`cdc_lib.apply.stored_files.FileStore`."""
 
-    properties: Mapping[str, str]
+    properties: Mapping[str, str] = field(repr=False)
 
     def opened(self, location: str, size: int) -> pa.NativeFile:  # noqa: ARG002 - Arrow asks for it
         """Open a file."""
