@@ -135,7 +135,8 @@ class RowsCommit:
         """Return the files of many changes, for executors; none if this process applies the changes, as all that need Spark or the source."""
         config, tasks = self.job.config, list[ChangesTask]()
         here = is_local(self.session) or is_few(self._files) or any(file.partial_rows for file, _ in self._files)
-        if here or config.store.ca is not None or self._reads_all:
+        # Executors need not have the clients of other stores.
+        if here or config.store.ca is not None or config.store.scheme not in ("file", "s3") or self._reads_all:
             return []
         keys = keys_for_tasks(config.store)
         for part in self.parts:

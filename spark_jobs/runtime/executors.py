@@ -30,6 +30,7 @@ MODULES = (
     "yaml",
     "pyiceberg",
     "duckdb",
+    "boto3",
     "cdc_lib.apply.tasks",
     "cdc_lib.lake.task_files",
 )

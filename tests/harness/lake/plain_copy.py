@@ -45,10 +45,10 @@ class PlainCopy:
         else:
             target.evolve(schema)
         new, old = self._rows(now, now), self._rows(self._before, now)
-        gone, added = old.exceptAll(new), new.exceptAll(old)
-        if not gone.isEmpty():
-            gone.createOrReplaceTempView(_VIEW)
-            same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in gone.columns)
+        removed, added = old.exceptAll(new), new.exceptAll(old)
+        if not removed.isEmpty():
+            removed.createOrReplaceTempView(_VIEW)
+            same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in removed.columns)
             spark.sql(
                 f"DELETE FROM {lake.name(self._copy)} AS t WHERE EXISTS (SELECT 1 FROM {_VIEW} AS s WHERE {same})"
             )

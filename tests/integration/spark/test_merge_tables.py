@@ -113,7 +113,7 @@ def test_minus_zero_is_the_key_zero(lake, kind):
 
 
 def test_a_change_without_a_key_stops_the_table(lake):
-    """No row could be told from others by it: earlier releases had dates of the year 0 as nulls."""
+    """No row could be distinguished from others by it: earlier releases had dates of the year 0 as nulls."""
     schema = table(f"{lake.database}.t", {"id": SourceType("date"), "n": INT})
     rows = [Row("c", 10, {"id": None, "n": 1})]
     with pytest.raises(MergeError, match="no value of column id, which is in the key"):
