@@ -101,7 +101,8 @@ class ServerOrigin:
 
     def stream(self, window: Window, identity: ServerIdentity) -> AbstractContextManager[BinlogStream]:
         """Request the binlog from the window's start on."""
-        return binlog_dump(self.config.server, self.credentials, identity, window.start)
+        of = f"{self.config.store.url}/{self.config.source}"
+        return binlog_dump(self.config.server, self.credentials, identity, window.start, of)
 
     def check_complete(self, server: ServerFacts, window: Window, summary: WindowSummary) -> None:
         """Check on the server that files without an end event are complete, and that no GTIDs are missing.

@@ -120,7 +120,7 @@ def _deciphered(sock: ssl.SSLSocket, view: memoryview) -> int:
 
 
 def binlog_dump(
-    server: ServerConfig, credentials: Credentials, identity: ServerIdentity, start: Position, purpose: str = ""
+    server: ServerConfig, credentials: Credentials, identity: ServerIdentity, start: Position, of: str = ""
 ) -> ServerStream:
     """Ask for the binlog from a position to its end.
 
@@ -129,7 +129,8 @@ def binlog_dump(
         credentials: for the log-in.
         identity: of the server.
         start: where the stream begins.
-        purpose: empty for a window; a search in the binlog names itself. Two tasks may search from one position at once.
+        of: which source's window is read: a later dump of the same window ends this one. Empty for a search: several may begin
+            at one position at once.
 
     Raises:
         SourceUnavailable: the server cannot be reached.
@@ -145,7 +146,7 @@ def binlog_dump(
             if identity.flavor == "mysql":
                 cursor.execute("SET @source_binlog_checksum = @@GLOBAL.binlog_checksum")
         flags = _NON_BLOCKING | (_SEND_ANNOTATIONS if identity.flavor == "mariadb" else 0)
-        replica = random_replica_id() if purpose else server.server_id or replica_id(server, start)
+        replica = server.server_id or replica_id(of, start) if of else random_replica_id()
         arguments = struct.pack("<IHI", start.offset, flags, replica) + start.file.encode()
         send_command(connection, COMMAND.COM_BINLOG_DUMP, arguments)
     except (pymysql.MySQLError, OSError) as error:
@@ -159,13 +160,13 @@ def random_replica_id() -> int:
     return 1 << 30 | secrets.randbits(30)
 
 
-def replica_id(server: ServerConfig, start: Position) -> int:
-    """Return a replica number that differs between windows that are read in parallel.
+def replica_id(source: str, start: Position) -> int:
+    """Return a replica number that differs between windows that are read in parallel, also by several sources.
 
     A server ends a dump when another replica of the same number requests one. Derived, not random: a retried window
     replaces its own dead connection.
     """
-    text = f"{server.host}:{server.port}:{start}".encode()
+    text = f"{source}:{start}".encode()
     return 1 << 30 | (zlib.crc32(text) & 0x3FFFFFFF)
 
 

@@ -47,11 +47,11 @@ def check_ends(
     """
     for file in files:
         follower = Position(file.follower, FIRST_EVENT_OFFSET)
-        with binlog_dump(server, credentials, facts.identity, follower, "ends") as stream:
+        with binlog_dump(server, credentials, facts.identity, follower) as stream:
             header = read_file_header(stream, facts.identity.flavor, file.follower)
         first = Position(file.end.file, FIRST_EVENT_OFFSET)
         scan = BoundaryScan(source, facts.identity.flavor, first.file, file.end, file.end, checksum=facts.checksum)
-        with binlog_dump(server, credentials, facts.identity, first, "ends") as stream:
+        with binlog_dump(server, credentials, facts.identity, first) as stream:
             read = scan.run(stream)
         with_gtids = facts.all_have_gtids and not read.anonymous and not (header.first and header.first.anonymous)
         fault = fault_of(read.gtids, header, all_have_gtids=with_gtids)
@@ -91,7 +91,7 @@ def check_gtids(
     """
 
     def header_of(file: str) -> FileHeader:
-        with binlog_dump(server, credentials, facts.identity, Position(file, FIRST_EVENT_OFFSET), "gtids") as stream:
+        with binlog_dump(server, credentials, facts.identity, Position(file, FIRST_EVENT_OFFSET)) as stream:
             return read_file_header(stream, facts.identity.flavor, file)
 
     stop = window.stop
@@ -129,7 +129,7 @@ def _gtids_before(
         return named
     scan = BoundaryScan(window.source, flavor, before[-1], first, first, checksum=facts.checksum)
     start = Position(before[-1], FIRST_EVENT_OFFSET)
-    with binlog_dump(server, credentials, facts.identity, start, "gtids") as stream:
+    with binlog_dump(server, credentials, facts.identity, start) as stream:
         return named.union(scan.run(stream).gtids)
 
 

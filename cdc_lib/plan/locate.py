@@ -22,7 +22,6 @@ from cdc_lib.mysql.binlog_stream import binlog_dump
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.file_ends import check_ends
 
-_HEADER, _SCAN = "header", "walk"
 SET_BACK = timedelta(hours=1)
 """Tolerance of a search by time: clocks set back, and commit times out of order, by at most this."""
 
@@ -64,7 +63,7 @@ class BinlogSearch:
         """
         if file not in self._headers:
             start = Position(file, FIRST_EVENT_OFFSET)
-            with binlog_dump(self.server, self.credentials, self.facts.identity, start, _HEADER) as stream:
+            with binlog_dump(self.server, self.credentials, self.facts.identity, start) as stream:
                 self._headers[file] = read_file_header(stream, self.facts.identity.flavor, file)
         return self._headers[file]
 
@@ -220,7 +219,7 @@ class BinlogSearch:
         start = Position(file, FIRST_EVENT_OFFSET)
         facts = self.facts
         scan = BoundaryScan(self.source, facts.identity.flavor, file, self.end, target, checksum=facts.checksum)
-        with binlog_dump(self.server, self.credentials, self.facts.identity, start, _SCAN) as stream:
+        with binlog_dump(self.server, self.credentials, self.facts.identity, start) as stream:
             boundary = scan.run(stream)
         check_ends(self.source, self.server, self.credentials, facts, boundary.unclosed)
         return boundary

@@ -299,7 +299,7 @@ class Starter:
         last, facts = cursor.last_transaction, self.facts
         if last is None or last.before != cursor.position or last.position.file not in self.search.files:
             return ""
-        with binlog_dump(self.config.server, self.credentials, facts.identity, last.position, "last") as stream:
+        with binlog_dump(self.config.server, self.credentials, facts.identity, last.position) as stream:
             try:
                 return other_past(stream, facts.identity.flavor, last)
             except AnonymousNotSent:

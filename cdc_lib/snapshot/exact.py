@@ -98,7 +98,7 @@ class ExactPosition:
             return False
         facts = StreamFacts(self.facts.identity.flavor, self.facts.checksum, read_charsets(connection))
         window = Window(self.config.source, self.epoch, low, high)
-        with binlog_dump(self.config.server, self.credentials, self.facts.identity, low, "exact position") as stream:
+        with binlog_dump(self.config.server, self.credentials, self.facts.identity, low) as stream:
             return changes_table(window, stream, facts, schema.name)
 
     def _locked(self, connection: Session, schema: TableSchema) -> Position | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from uuid import uuid4
 
 from cdc_lib.binlog.framing.file_header import read_file_header
 from cdc_lib.config import Credentials, SourceConfig
@@ -60,5 +59,5 @@ def look_ahead(
 def _made(config: SourceConfig, credentials: Credentials, facts: ServerFacts, file: str) -> datetime:
     """Return when a file was created. Each reader is a separate replica, because others may read at the same time."""
     start = Position(file, FIRST_EVENT_OFFSET)
-    with binlog_dump(config.server, credentials, facts.identity, start, f"forecast {uuid4().hex}") as stream:
+    with binlog_dump(config.server, credentials, facts.identity, start) as stream:
         return read_file_header(stream, facts.identity.flavor, file).time

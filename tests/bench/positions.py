@@ -200,7 +200,7 @@ def _search(
             began = time.perf_counter()
             place = how(BinlogSearch("bench", config, credentials, written.facts))
             wall = time.perf_counter() - began
-        runs.append(SearchRun(what, dumps["header"], dumps["walk"], dumps["bytes"], wall, place.position))
+        runs.append(SearchRun(what, dumps["header_of"], dumps["_scan"], dumps["bytes"], wall, place.position))
     return replace(min(runs, key=lambda run: run.wall), runs=tuple(run.wall for run in runs))
 
 
@@ -208,7 +208,7 @@ def _counted(dumps: Counter[str]) -> Callable[..., ServerStream]:
     """Return a function that opens streams, and counts them by their purpose and their bytes."""
 
     def opened(*arguments: Any) -> ServerStream:
-        dumps[arguments[-1]] += 1
+        dumps[sys._getframe(1).f_code.co_name] += 1
         stream = binlog_dump(*arguments)
         receive = stream.read_into
 

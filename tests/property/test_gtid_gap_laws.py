@@ -107,7 +107,7 @@ def histories(draw, *, with_gap=False):
 @contextmanager
 def server_with(files):
     @contextmanager
-    def dump(_server, _credentials, _identity, start, _purpose=""):
+    def dump(_server, _credentials, _identity, start):
         yield files.sent(start)
 
     with patch("cdc_lib.plan.file_ends.binlog_dump", dump):

@@ -39,7 +39,7 @@ def seeker(files, gtid_mode="OFF"):
     )  # fmt: skip
 
     @contextmanager
-    def dump(_server, _credentials, _identity, start, _purpose=""):
+    def dump(_server, _credentials, _identity, start):
         yield files.sent(start)
 
     with patch("cdc_lib.plan.locate.binlog_dump", dump), patch("cdc_lib.plan.file_ends.binlog_dump", dump):

@@ -267,7 +267,7 @@ def test_two_searches_from_one_position_do_not_end_each_other(capture):
     facts, head = capture.facts(), capture.head()
     start = Position(head.file, FIRST_EVENT_OFFSET)
     view, read = memoryview(bytearray(1 << 16)), [0, 0]
-    arguments = capture.config.server, capture.credentials, facts.identity, start, "walk"
+    arguments = capture.config.server, capture.credentials, facts.identity, start
     with binlog_dump(*arguments) as first:
         read[0] += first.read_into(view)
         with binlog_dump(*arguments) as second:
