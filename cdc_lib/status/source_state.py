@@ -10,7 +10,7 @@ from cdc_lib.status.cut_facts import CutFacts, rows_between
 from cdc_lib.status.holdings import Holdings
 
 SourceState = Literal["failed", "attention", "new", "catching_up", "in_step", "unreachable", "reading"]
-"""Something is wrong that stays until somebody acts; something wants a look; no plan was made yet; the lake lacks what is planned or
+"""Something is wrong that stays until somebody acts; something wants a look; nothing was planned or drained yet; the lake lacks what is planned or
 drained; the lake has all that was planned; nobody can say, because the store or the source file cannot be read; the store is being read."""
 
 WORST_FIRST: tuple[SourceState, ...] = (
@@ -32,9 +32,9 @@ def state_of(held: Holdings) -> SourceState:
         return "failed"
     if levels:
         return "attention"
-    if held.drain is None:
-        return "new"
-    return "catching_up" if held.waiting else "in_step"
+    if held.waiting:
+        return "catching_up"
+    return "new" if held.drain is None or held.drain.has_begun_only else "in_step"
 
 
 def _bad(findings: Iterable[Finding]) -> Iterable[Finding]:

@@ -77,7 +77,7 @@ const STATES = {
   unreachable: ["red", "unreachable", "The store or the source file cannot be read."],
   reading: ["gray", "reading", "The store is being read."],
   catching_up: ["blue", "catching up", "The lake does not have all that was planned or drained."],
-  new: ["gray", "new", "No run has planned anything yet."],
+  new: ["gray", "new", "No run has planned or drained anything yet."],
   in_step: ["green", "in step", "The lake has all that was planned."],
 };
 const WINDOW_STATES = {

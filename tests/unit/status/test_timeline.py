@@ -128,6 +128,15 @@ def test_a_source_without_a_plan_is_new(store: LocalStore):
     assert found.lag_seconds is None
 
 
+@pytest.mark.parametrize(("in_flight", "state"), [(0, "new"), (1, "catching_up")])
+def test_a_source_that_drained_nothing_is_not_in_step(store: LocalStore, tmp_path: Path, in_flight: int, state: str):
+    """Its first plan chose a position, or also planned windows."""
+    found = held(store, tmp_path, windows=0, merged=0, compared=0, in_flight=in_flight)
+    assert found.drain is not None
+    assert found.drain.has_begun_only
+    assert state_of(found) == state
+
+
 def test_tables_are_searched_sorted_and_counted(store: LocalStore, tmp_path: Path):
     """What is not known comes last in either direction."""
     found = held(
