@@ -106,9 +106,7 @@ def _said(source: str, one: ChangedRows) -> Iterator[tuple[bool, str]]:
         yield False, f"{one.table}: changed rows were not compared: {one.skipped}"
         return
     sample = f"{one.compared:,} at random of the rows" if one.sampled else _all(one.compared)
-    flight = (
-        f"{one.in_flight} changed again at the source, and a later merge looks at them again" if one.in_flight else ""
-    )
+    flight = f"{one.in_flight} changed again at the source, compared after a later merge" if one.in_flight else ""
     equal = f"{one.equal} equal" if one.equal or not flight else ""
     found = ", ".join(filter(None, (equal, flight)))
     yield False, f"{one.table}: compared {sample} that this merge changed with the source: {found}"

@@ -11,6 +11,7 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Verified
 from cdc_lib.status.changed_rows import changed_row_findings, equal_tables
+from cdc_lib.verify.after_merge import said
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HERE = Position("binlog.000005", 9)
@@ -57,3 +58,26 @@ def test_a_table_that_was_never_compared_is_not_equal():
     """Without a row that could be compared nothing is said."""
     assert equal_tables(after(replace(EQUAL, equal_at=None)), []) == []
     assert equal_tables(None, []) == []
+
+
+@pytest.mark.parametrize(
+    ("counts", "compared", "found"),
+    [
+        ({}, "all 5 rows", "5 equal"),
+        ({"in_flight": 2}, "all 5 rows", "3 equal, 2 changed again at the source, compared after a later merge"),
+        (
+            {"compared": 1, "in_flight": 1},
+            "the one row",
+            "1 changed again at the source, compared after a later merge",
+        ),
+        (
+            {"compared": 1000, "in_flight": 1, "sampled": True},
+            "1,000 at random of the rows",
+            "999 equal, 1 changed again at the source, compared after a later merge",
+        ),
+    ],
+)
+def test_rows_that_changed_again_are_neither_equal_nor_wrong(counts, compared, found):
+    """They are a line of the log, and no warning."""
+    text = f"shop.orders: compared {compared} that this merge changed with the source: {found}"
+    assert list(said(after(replace(EQUAL, **counts)))) == [(False, text)]
