@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -145,41 +145,50 @@ _REFUSAL = ("[[cdc: ", " cdc] do: ", " cdc]]")
 
 
 @contextmanager
-def translate_errors(action: str, table: str) -> Iterator[None]:
-    """Translate errors of Java, and of files of this machine, in the block into the error tree, with the table's name."""
+def translate_errors(action: str, table: str | None = None, **place: str) -> Iterator[None]:
+    """Translate errors of Java, and of files of this machine, in the block into the error tree.
+
+    Args:
+        action: what could not be done.
+        table: of the source, or some of them.
+        **place: where it was instead, such as ``catalog="lake"`` or ``lake_table="lake.shop.orders"``.
+    """
+    if table is not None:
+        place["table"] = table
     try:
         yield
     except CdcError as error:
-        error.fill(table=table, tables=table.replace(", ", " "))
+        if table is not None:
+            error.fill(table=table, tables=table.replace(", ", " "))
         raise
     except (Py4JError, PySparkException, OSError) as error:
-        raise fault_of(error, action, table) from error
+        raise fault_of(error, action, place) from error
 
 
-def fault_of(error: Exception, action: str, table: str) -> CdcError:
-    """Return the error for a failure of Spark."""
+def fault_of(error: Exception, action: str, place: Mapping[str, str]) -> CdcError:
+    """Return the error for a failure of Spark, in the context of a place."""
     text = said(error)
     if any(word in text for word in CONFLICTS):
         hint = "Nothing was changed; the merge can be run again."
-        return MergeConflict(f"could not {action}: another commit came first: {_short(text)}", hint=hint, table=table)
+        return MergeConflict(f"could not {action}: another commit came first: {_short(text)}", hint=hint, **place)
     if any(word in text for word in LATE):
         hint = "Set this machine's clock, or wait until the time of the last commit is over."
         return WrongClock(
             f"could not {action}: this machine's clock is before the last commit: {_short(text)}",
             hint=hint,
-            table=table,
+            **place,
         )
-    if (known := _refusal(text, table) or _unset(text, action, table)) is not None:
+    if (known := _refusal(text, place) or _unset(text, action, place)) is not None:
         return known
     if any(word in text for word in UNAVAILABLE):
         hint = "It is retried. Check that the lake's catalog (lake.uri) and its storage (lake.warehouse) run, and that this machine reaches them: "
         hint += "cdc doctor tries both."
-        return StoreUnavailable(f"could not {action}: no answer: {_short(text)}", hint=hint, table=table)
+        return StoreUnavailable(f"could not {action}: no answer: {_short(text)}", hint=hint, **place)
     for words, kind, hint in _FAULTS:
         if any(word in text for word in words):
-            way_out = hint.replace("{tables}", table.replace(", ", " "))
-            return kind(f"could not {action}: {_short(text)}", hint=way_out, table=table)
-    return MergeError(f"could not {action}: {_short(text)}", table=table)
+            tables = place["table"].replace(", ", " ") if "table" in place else "{tables}"
+            return kind(f"could not {action}: {_short(text)}", hint=hint.replace("{tables}", tables), **place)
+    return MergeError(f"could not {action}: {_short(text)}", **place)
 
 
 def refusing_sql(message: str, hint: str) -> str:
@@ -192,35 +201,33 @@ def refusing_sql(message: str, hint: str) -> str:
     return f"raise_error(concat('{_REFUSAL[0]}', {message}, '{_REFUSAL[1]}', {text_literal(hint)}, '{_REFUSAL[2]}'))"
 
 
-def _refusal(text: str, table: str) -> CdcError | None:
+def _refusal(text: str, place: Mapping[str, str]) -> CdcError | None:
     """Return the error of :func:`refusing_sql`; None if the text is about something else."""
     begin, between, end = _REFUSAL
     message, _, rest = text.partition(begin)[2].partition(between)
-    return MergeError(message, hint=rest.partition(end)[0], table=table) if rest else None
+    return MergeError(message, hint=rest.partition(end)[0], **place) if rest else None
 
 
-def _unset(text: str, action: str, table: str) -> CdcError | None:
+def _unset(text: str, action: str, place: Mapping[str, str]) -> CdcError | None:
     """Return the error for something that the source file or a machine lacks; None if the text is about something else."""
     if any(word in text for word in NO_KEYS):
         hint = "Name the keys in the source file (store.access_key_env and store.secret_key_env, store.service_account_env or "
         hint += "store.azure_secret_env), or give each machine of Spark a role that may use the store."
-        return StoreUnavailable(f"could not {action}: no keys for the storage: {_short(text)}", hint=hint, table=table)
+        return StoreUnavailable(f"could not {action}: no keys for the storage: {_short(text)}", hint=hint, **place)
     if any(word in text for word in OVER):
         hint = "It is retried: a role gives each attempt a new token. A token that was set by hand (AWS_SESSION_TOKEN, lake.properties) "
         hint += "must be replaced; restart a Spark server with it."
-        return StoreUnavailable(
-            f"could not {action}: the session token is over: {_short(text)}", hint=hint, table=table
-        )
+        return StoreUnavailable(f"could not {action}: the session token is over: {_short(text)}", hint=hint, **place)
     if any(word in text for word in NO_REGION):
         hint = "Name it in the source file: store.region, or client.region in lake.properties."
-        return LakeRefused(f"could not {action}: no region for S3: {_short(text)}", hint=hint, table=table)
+        return LakeRefused(f"could not {action}: no region for S3: {_short(text)}", hint=hint, **place)
     if any(word in text for word in NO_PERMISSION):
         hint = "Give the job's user the right to read and write the lake's tables in the storage and the catalog."
-        return LakeRefused(f"could not {action}: no permission: {_short(text)}", hint=hint, table=table)
+        return LakeRefused(f"could not {action}: no permission: {_short(text)}", hint=hint, **place)
     if any(word in text for word in NO_RIGHTS):
         hint = "Give the file in lake.uri and its folder to the user of the job (chown), with the right to write."
         return LakeRefused(
-            f"could not {action}: the catalog's file cannot be opened: {_short(text)}", hint=hint, table=table
+            f"could not {action}: the catalog's file cannot be opened: {_short(text)}", hint=hint, **place
         )
     return None
 
@@ -232,7 +239,7 @@ def is_missing(error: Exception) -> bool:
 
 def is_lost(error: Exception) -> bool:
     """Whether an error says that a file does not exist or is too short."""
-    return isinstance(fault_of(error, "", ""), CorruptBatch)
+    return isinstance(fault_of(error, "", {}), CorruptBatch)
 
 
 def lacks_metadata(error: Exception) -> bool:

@@ -60,6 +60,6 @@ def _all(context: typer.Context) -> list[SourceConfig]:
 
 def _catalog(config: SourceConfig, opened: ExitStack) -> object:
     lake = lake_reader("lake.catalog")
-    with lake.translate_errors(config.source):
+    with lake.translate_errors():
         catalog = opened.enter_context(lake.open_catalog(config))
     return lake_reader("serve.catalog").CutCatalog(config, open_store(config.store), catalog)

@@ -117,8 +117,11 @@ def drop_table(config: SourceConfig, name: LakeName) -> None:
 
 
 @contextmanager
-def translate_errors(table: str) -> Iterator[None]:
+def translate_errors(table: str | None = None) -> Iterator[None]:
     """Translate the errors of libraries into a CdcError; their messages may hold credentials and are not shown.
+
+    Args:
+        table: what is read; None while the catalog is opened.
 
     Raises:
         StoreUnavailable: the catalog does not answer.
@@ -128,10 +131,12 @@ def translate_errors(table: str) -> Iterator[None]:
         yield
     except (CdcError, NoSuchTableError):
         raise
-    except (RequestException, OperationalError, ConnectionError, TimeoutError) as error:
-        hint = "Start it, or correct lake.uri in the source file: cdc doctor looks at it."
-        raise StoreUnavailable(f"the lake's catalog cannot be reached: {_kind(error)}", hint=hint) from None
     except Exception as error:  # noqa: BLE001 - four libraries raise errors of their own
+        is_away = isinstance(error, RequestException | OperationalError | ConnectionError | TimeoutError)
+        if is_away or table is None:
+            hint = "Start it, or correct lake.uri in the source file: cdc doctor looks at it."
+            kind = StoreUnavailable if is_away else StoreError
+            raise kind(f"the lake's catalog cannot be reached: {_kind(error)}", hint=hint) from None
         hint = "Read it with Spark: a location that holds # or ? cannot be opened without it. Else restore its files."
         raise StoreError(f"the lake table of {table} cannot be read: {_kind(error)}", hint=hint) from None
 

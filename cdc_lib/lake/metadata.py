@@ -67,7 +67,7 @@ def described(config: SourceConfig, tables: Iterable[str]) -> list[TableDescript
     merges = lake_merges(config, tables)
     if not merges:
         return []
-    with translate_errors(config.source):
+    with translate_errors():
         catalog = open_catalog(config)
     with catalog:
         return [_described(config, lake, catalog) for lake in merges]

@@ -78,7 +78,7 @@ class Lake:
             ConfigError: there is no lake yet, or its catalog cannot be read without Spark.
             StoreError: the catalog cannot be opened.
         """
-        with translate_errors(config.source):
+        with translate_errors():
             opened = open_catalog(config) if catalog is None else catalog
 
         def lake_tables(table: str) -> frozenset[str]:

@@ -37,7 +37,7 @@ class IcebergFormat:
         for name in {(one.catalog, one.namespace): one for one in sorted(names, key=str)}.values():
             parts = ".".join(map(quoted, (name.catalog, *name.namespace)))
             try:
-                with translate_errors("create the namespace", parts):
+                with translate_errors("create the namespace", namespace=parts):
                     if not spark.catalog.databaseExists(parts):
                         spark.sql(
                             f"CREATE NAMESPACE IF NOT EXISTS {parts}{located(namespace_location_of(spark, name))}"

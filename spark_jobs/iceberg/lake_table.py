@@ -57,7 +57,7 @@ class IcebergTable(DefinedTable):
 
     def tidy(self, settings: MaintenanceConfig, named_by_cuts: Callable[[], Collection[int]], now: datetime) -> Tidied:
         """Do the maintenance that is due after a merge, usually nothing."""
-        with translate_errors("tidy", str(self._name)):
+        with translate_errors("tidy", lake_table=str(self._name)):
             java, self._newest = self._as_loaded().java, None
             return tidy(self._session, self._name, java, settings, named_by_cuts, now)
 

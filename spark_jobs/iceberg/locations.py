@@ -158,7 +158,7 @@ def all_locations(session: SparkSession, names: Iterable[LakeName]) -> TableLoca
     known: list[TableLocation] = []
     unknown: list[str] = []
     for catalog in sorted({name.catalog for name in names}):
-        with translate_errors("list the lake's tables", catalog):
+        with translate_errors("list the lake's tables", catalog=catalog):
             try:
                 tables = list(_tables(session, catalog))
             except Py4JJavaError:  # a catalog may refuse to list its tables

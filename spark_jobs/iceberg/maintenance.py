@@ -77,7 +77,7 @@ class Upkeep:
             MergeConflict: a merge committed first in every attempt.
             StoreError: the storage did not answer.
         """
-        with translate_errors("maintain", str(self._name)):
+        with translate_errors("maintain", lake_table=str(self._name)):
             try:
                 return self._run(named, now)
             except (Py4JError, PySparkException) as error:
@@ -143,7 +143,7 @@ class Upkeep:
             if not lacks_metadata(error) or self._metadata() == began:
                 raise
             raise MergeConflict(
-                "a merge removed a snapshot that was being read", hint="Nothing is lost.", table=str(self._name)
+                "a merge removed a snapshot that was being read", hint="Nothing is lost.", lake_table=str(self._name)
             ) from error
 
     def _metadata(self) -> str:

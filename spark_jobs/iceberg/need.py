@@ -33,7 +33,7 @@ def need_of_table(
     Raises:
         StoreError: the storage does not answer.
     """
-    with translate_errors("maintain", str(name)):
+    with translate_errors("maintain", lake_table=str(name)):
         try:
             table = load_metadata(session, name)
         except (Py4JError, PySparkException) as error:

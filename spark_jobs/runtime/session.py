@@ -239,7 +239,7 @@ def connect_catalog(session: SparkSession, config: SourceConfig) -> None:
     for name, value in {**hadoop_settings(config.store), **catalog_settings(config)}.items():
         session.conf.set(name, value)
     activate(session)
-    with translate_errors("open the lake's catalog", config.lake.catalog):
+    with translate_errors("open the lake's catalog", catalog=config.lake.catalog):
         session.sql(f"USE {quoted(config.lake.catalog)}")
 
 

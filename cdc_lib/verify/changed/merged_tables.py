@@ -90,7 +90,7 @@ def _found_in(
     }
     if not chosen:
         return []
-    with translate_errors(config.source):
+    with translate_errors():
         catalog = open_catalog(config, keys)
     with catalog, source_side(config, credentials, merge.drain, PATIENCE_SECONDS) as side:
         tables = _Tables(side, store, merge, LakeTables(catalog, config.source))

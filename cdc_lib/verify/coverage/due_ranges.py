@@ -75,7 +75,7 @@ class CoverageRun:
             return []
         drain = required_cursor(self.cursors, self.config.source, DRAIN)
         lake = required_cursor(self.cursors, self.config.source, LAKE)
-        with translate_errors(self.config.source):
+        with translate_errors():
             catalog = open_catalog(self.config, self.keys)
         with catalog, source_side(self.config, self.credentials, drain, PATIENCE_SECONDS) as side:
             table = CoveredTable(side, self.store, cut, cadence, began, self.now, self.sleep)

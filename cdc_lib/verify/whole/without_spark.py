@@ -45,7 +45,7 @@ def open_lake(config: SourceConfig) -> LakeTables:
         ConfigError: its catalog cannot be read without Spark.
         StoreError: the catalog cannot be opened.
     """
-    with translate_errors(config.source):
+    with translate_errors():
         return LakeTables(open_catalog(config), config.source)
 
 

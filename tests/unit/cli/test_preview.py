@@ -4,7 +4,9 @@ import json
 import re
 import shutil
 import sqlite3
+import threading
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pyarrow as pa
 import pytest
@@ -136,3 +138,22 @@ def test_an_unreachable_catalog_gives_one_error_without_credentials(cdc, sources
     assert "Traceback" not in result.output
     assert "hunter3" not in result.output
     assert len(result.stderr.splitlines()) <= 3
+
+
+def test_a_catalog_that_refuses_is_not_said_to_be_a_table(cdc, sources):
+    """Its error named the source as a lake table, and told to restore files."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(403)
+
+    path = sources / "shop.yaml"
+    with HTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        uri = f"http://127.0.0.1:{server.server_port}"
+        path.write_text(re.sub("type: jdbc, uri: [^,]*,", f'type: rest, uri: "{uri}",', path.read_text()))
+        result = cdc("scan", "shop", "shop.orders")
+        server.shutdown()
+    assert result.exit_code == 1
+    assert "the lake's catalog cannot be reached: ForbiddenError" in result.stderr
+    assert "correct lake.uri" in result.stderr
