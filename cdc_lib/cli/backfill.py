@@ -43,7 +43,7 @@ def backfill(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be merged.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Merge stored batches again: repairs lake tables, or builds second tables next to them.
+    """Merge stored batches again, in place or into other tables.
 
     The source is not read, and no cursor moves. A table gets all changes from --since up to its current position, so that rows
     which were deleted since do not come back. Changes that it already has change nothing.

@@ -27,8 +27,9 @@ def changes(
     form: RowFormat = Format.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """Show the rows of a lake table that differ between two cuts: inserted, updated and deleted ones, in key order.
+    """Show rows that differ between two cuts of the lake.
 
+    Inserted, updated and deleted ones, in key order.
     A row that changed more than once is shown once, as it is at the later cut. A deleted row is shown as it was.
 
     Example:

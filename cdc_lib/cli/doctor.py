@@ -53,8 +53,9 @@ def doctor(
         bool, typer.Option("--spark", help="Also run a Spark job that reads and writes as a merge does; needs SOURCE.")
     ] = False,
 ) -> None:
-    """Check every source file, server, store, lake and Java; exits with 0 only when a run can work.
+    """Check files, servers, stores, lake and Java before a run.
 
+    Exits with 0 only when a run can work.
     One source has 30 seconds; of many, those that do not answer share 5. What could not be looked at in that time has the level
     unknown, and the exit status is 3 if nothing else is wrong.
     --spark runs a job on the source's Spark: its executors read a file of the store, write a table into the warehouse and read it

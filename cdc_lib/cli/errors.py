@@ -13,9 +13,8 @@ from cdc_lib.cli.settings import Settings
 from cdc_lib.errors import CdcError
 
 EXIT_STATUS = (
-    "Exit status: 0 done; 1 an error of the pipeline, an error that doctor found, rows that differ, a key without a row, or a "
-    "question without an answer; 2 a mistake in a source file or a command line; 3 "
-    "what doctor could not look at in its time, or a server or store that status could not ask; 130 interrupted."
+    "Exit status: 0 done; 1 an error, a difference or no answer; 2 a mistake in a file or command; 3 not known, as what "
+    "could not be asked; 130 interrupted."
 )
 """The exit codes of all commands."""
 

@@ -22,8 +22,9 @@ def explain(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many versions at most, the newest.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Show which event, window, merge and snapshot made each version of a row; exits with 1 when there is none.
+    """Show what made each version of a row.
 
+    That is an event, a window, a merge and a snapshot. Exits with 1 when there is no version.
     Versions are those of cdc get --versions, of mirror and soft_delete tables. A row that a snapshot read has the id of its chunk instead
     of a window. The merge is the first stored cut that has the
     version. Comparisons with the source that covered the version follow: of cdc verify, and of the rows that its merge changed.

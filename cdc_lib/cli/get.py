@@ -73,8 +73,9 @@ def get(
     fresh: Fresh = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the row of a key in a lake table, or its versions; exits with 1 when there is none.
+    """Show the row of a key in a lake table, or its versions.
 
+    Exits with 1 when there is none.
     Bytes are hex digits, times are in UTC. Text is compared byte by byte, also if the source ignores case. Negative numbers follow
     a --.
 

@@ -96,8 +96,9 @@ def init(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the file of a new source, check that a run can work, and print the next command.
+    """Write the file of a new source and check it.
 
+    Checks that a run can work, and prints the next command.
     Asks for what no option gives, in a terminal. Elsewhere, and with --yes, defaults are taken. Secrets are in no file: name the
     environment variables that hold them. The first source of a folder also gets _defaults.yaml: store, lake and Spark of all sources.
     In the home of Airflow the DAG files are written too. Exits with 1 if the check finds an error; the files are written all the same.

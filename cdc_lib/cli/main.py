@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cdc_lib.cli.errors import EXIT_STATUS, Commands
-from cdc_lib.cli.output import show_log
+from cdc_lib.cli.output import say, show_log
 from cdc_lib.cli.settings import Settings, default_sources
-from cdc_lib.cli.version import version as print_version
 
 app = typer.Typer(
     cls=Commands,
@@ -24,7 +24,7 @@ app = typer.Typer(
 
 def _version(show: bool) -> None:
     if show:
-        print_version()
+        say(f"lakecdc {version('lakecdc')}")
         raise typer.Exit
 
 
@@ -36,7 +36,7 @@ def options(
         typer.Option(
             "--sources",
             envvar="CDC_SOURCES",
-            help="Folder of the source files. Default: sources below the DAG files of AIRFLOW_HOME, else dags/sources.",
+            help="Folder of the source files. Default: sources beside AIRFLOW_HOME's DAGs, else dags/sources.",
         ),
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,

@@ -22,7 +22,7 @@ def metrics(
         list[str] | None, typer.Argument(metavar="[SOURCE]...", help="Names of sources. Default: all sources.")
     ] = None,
 ) -> None:
-    """Print the figures of the sources in the text format of Prometheus (OpenMetrics).
+    """Print figures of the sources for Prometheus (OpenMetrics).
 
     Each server is asked for the end of its binlog. A source that cannot be read has cdc_source_up 0, and its error is printed on the
     error stream.

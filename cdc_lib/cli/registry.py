@@ -135,34 +135,25 @@ _CONSUMERS = {
 }
 
 COMMANDS: dict[str, Entry | GroupEntry] = {
-    "init": Entry("Write the file of a new source, check that a run can work, and print the next command."),
-    "doctor": Entry("Check every source file, server, store, lake and Java; exits with 0 only when a run can work."),
-    "run": Entry("Plan, drain, ack, merge and ack again: what the DAG of a source does in one run."),
-    "status": Entry("Show the state of each source: cursors, end of the binlog, lag, pending work."),
-    "metrics": Entry("Print the figures of the sources in the text format of Prometheus (OpenMetrics)."),
+    "init": Entry("Write the file of a new source and check it."),
+    "doctor": Entry("Check files, servers, stores, lake and Java before a run."),
+    "run": Entry("Drain and merge what is new, as a run of the DAG does."),
+    "status": Entry("Show cursors, lag and pending work of each source."),
+    "metrics": Entry("Print figures of the sources for Prometheus (OpenMetrics)."),
     "verify": GroupEntry(
-        "Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do.",
+        "Compare tables with the lake, row by row.",
         _VERIFY,
         own="tables",
     ),
-    "snapshot": Entry("Take a new snapshot of captured tables, or of a part of one; the lake then equals the source."),
-    "backfill": Entry("Merge stored batches again: repairs lake tables, or builds second tables next to them."),
-    "tail": Entry("Print changes and statements as JSON, one entry of alibaba canal's shape on each line."),
-    "get": Entry("Show the row of a key in a lake table, or its versions; exits with 1 when there is none."),
-    "explain": Entry(
-        "Show which event, window, merge and snapshot made each version of a row; exits with 1 when there is none."
-    ),
-    "scan": Entry("Show the rows of a lake table in key order, or those of a range of keys."),
-    "changes": Entry(
-        "Show the rows of a lake table that differ between two cuts: inserted, updated and deleted ones, in key order."
-    ),
-    "sql": Entry(
-        "Run a query over the lake tables of a source, all as of one transaction: the last cut, or an earlier one."
-    ),
-    "serve": Entry(
-        "Serve a read-only Iceberg REST catalog: Spark, PyIceberg, DuckDB or Trino read all tables as of one transaction."
-    ),
-    "version": Entry("Print the installed version."),
+    "snapshot": Entry("Take a new snapshot of tables, or of a part of one."),
+    "backfill": Entry("Merge stored batches again, in place or into other tables."),
+    "tail": Entry("Print changes as JSON lines of alibaba canal's shape."),
+    "get": Entry("Show the row of a key in a lake table, or its versions."),
+    "explain": Entry("Show what made each version of a row."),
+    "scan": Entry("Show rows of a lake table in key order."),
+    "changes": Entry("Show rows that differ between two cuts of the lake."),
+    "sql": Entry("Run a query over the lake tables, all as of one cut."),
+    "serve": Entry("Serve the lake as a read-only Iceberg REST catalog."),
     "step": GroupEntry("One step of cdc run at a time.", _STEP),
     "cursor": GroupEntry("Show and move the cursors of a source.", _CURSOR),
     "quarantine": GroupEntry("Tables that are left out of the lake because of an error.", _QUARANTINE),
@@ -191,7 +182,10 @@ class LazyGroup(TyperGroup):
         entry = self.entries.get(cmd_name)
         if entry is None:
             return None
-        return TyperCommand(cmd_name, help=entry.help) if self._listing else load(*self.path, cmd_name)
+        if not self._listing:
+            return load(*self.path, cmd_name)
+        is_group = isinstance(entry, GroupEntry) and not entry.own
+        return TyperCommand(cmd_name, help=entry.help, rich_help_panel="Groups of commands" if is_group else None)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Show the options and a line for each command."""

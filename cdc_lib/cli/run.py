@@ -20,8 +20,9 @@ from cdc_lib.pipeline import Pipeline
 
 
 def run(context: typer.Context, source: SourceName) -> None:
-    """Plan, drain, ack, merge and ack again: what the DAG of a source does in one run.
+    """Drain and merge what is new, as a run of the DAG does.
 
+    It plans, drains, acks, merges and acks again.
     Every step continues the work of an earlier run. If a run was stopped, run it again. Snapshots are read for
     snapshot.run_for; the next run goes on with them.
 

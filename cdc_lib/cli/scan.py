@@ -45,7 +45,7 @@ def scan(
     form: RowFormat = Format.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """Show the rows of a lake table in key order, or those of a range of keys.
+    """Show rows of a lake table in key order.
 
     The order is that of the lake's values: text is sorted byte by byte, and the source may sort it otherwise. Bytes are hex digits,
     times are in UTC.

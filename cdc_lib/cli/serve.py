@@ -29,8 +29,9 @@ def serve(
     ] = "",
     socket: Socket = None,
 ) -> None:
-    """Serve a read-only Iceberg REST catalog: Spark, PyIceberg, DuckDB or Trino read all tables as of one transaction.
+    """Serve the lake as a read-only Iceberg REST catalog.
 
+    Spark, PyIceberg, DuckDB or Trino read all tables as of one transaction.
     The warehouse of a client is the name of a source. A namespace begins with a cut: latest, a time, a GTID, file:offset or an id.
     Clients read the files with their own credentials. Below /hbase/SOURCE are the GET paths of HBase's REST server.
     Clients send a token, which is made and printed if --token-env names none; at a --socket they send none. TLS is a proxy's.

@@ -42,7 +42,9 @@ def snapshot(
     why: Annotated[str, typer.Option("--why", help="The reason; it is kept with the record.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Take a new snapshot of captured tables, or of a part of one; the lake then equals the source.
+    """Take a new snapshot of tables, or of a part of one.
+
+    The lake then equals the source.
 
     Example:
         cdc snapshot shop 'shop.*'

@@ -22,8 +22,9 @@ def sql(
     form: RowFormat = Format.TABLE,
     as_json: AsJson = False,
 ) -> None:
-    """Run a query over the lake tables of a source, all as of one transaction: the last cut, or an earlier one.
+    """Run a query over the lake tables, all as of one cut.
 
+    The last cut, or an earlier one: a transaction of the source.
     DuckDB computes it in this process. It sees all columns and rows of the lake tables, and can change nothing.
 
     Example:

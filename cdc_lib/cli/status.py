@@ -66,7 +66,7 @@ def status(
         bool, typer.Option("--watch", help=f"Show it again every {_INTERVAL} seconds, until Ctrl-C.")
     ] = False,
 ) -> None:
-    """Show the state of each source: cursors, end of the binlog, lag, pending work.
+    """Show cursors, lag and pending work of each source.
 
     If the server cannot be asked, what the store says is shown, and the other way round; a line says why the rest is unknown. The exit
     status is then 3, and 1 if neither can be asked.

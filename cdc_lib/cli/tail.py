@@ -40,7 +40,7 @@ def tail(
     ] = "earliest",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more.")] = False,
 ) -> None:
-    """Print changes and statements as JSON, one entry of alibaba canal's shape on each line.
+    """Print changes as JSON lines of alibaba canal's shape.
 
     Batches hold the row after each change, and the row before it only for deletes. So beforeColumns is empty for updates, and
     updated is null if the binlog does not show whether a column changed. Cells that a change does not carry are left out.

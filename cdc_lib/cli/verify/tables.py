@@ -42,9 +42,9 @@ def verify(
         bool, typer.Option("--spark", help="Read the lake with Spark, where merge says, and not in this process.")
     ] = False,
 ) -> None:
-    """Compare tables with the lake, row by row, and list the rows that differ; exits with 1 when some do.
+    """Compare tables with the lake, row by row.
 
-    It also exits with 1 when no table was compared.
+    Lists the rows that differ. Exits with 1 when some do, or when no table was compared.
 
     Checksums of key ranges are compared first, then rows of the ranges that are not the same. A row that differs is compared
     again when the lake has all changes from before it was read: a row whose change has not arrived is in flight, and not wrong.

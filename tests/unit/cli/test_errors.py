@@ -96,12 +96,12 @@ def test_square_brackets_in_a_message_are_printed_as_they_are(cdc, sources):
 
 def test_the_version_is_that_of_the_installation(cdc):
     """One line, for bug reports."""
-    result = cdc("version")
+    result = cdc("--version")
     assert result.exit_code == 0
     assert result.stdout.startswith("lakecdc 0.")
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, ["doctor"], ["lake", "preview"], ["version"], []], ids=" ".join)
+@pytest.mark.parametrize("command", [*COMMANDS, ["doctor"], ["lake", "preview"], []], ids=" ".join)
 def test_every_command_explains_itself(cdc, command):
     """``--help`` after anything."""
     result = cdc(*command, "--help")
