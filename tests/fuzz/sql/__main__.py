@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 from tests.fuzz.sql.generate import FEATURES, Maker
-from tests.fuzz.sql.program import Program, parse
+from tests.fuzz.sql.program import LAKES, Program, parse
 from tests.fuzz.sql.run import Outcome, recorded, run_program
 from tests.fuzz.sql.shrink import Shrinker
 from tests.fuzz.sql.types import FAMILIES
@@ -72,7 +72,7 @@ def _replayed(world: World, path: Path) -> Failure | None:
 
 
 def _run(world: World, program: Program) -> Outcome:
-    return run_program(world, program.flavor, recorded(program), program.metadata)
+    return run_program(world, program.flavor, recorded(program), program.metadata, program.lake)
 
 
 def _told(failure: Failure | None) -> str:
@@ -108,7 +108,7 @@ class Hunt:
         print(f"seed {wanted.seed}", flush=True)
         flavors = list(SERVERS) if wanted.server == "both" else [wanted.server]
         settings = ["FULL", "MINIMAL"] if wanted.metadata == "both" else [wanted.metadata]
-        kinds = list(itertools.product(settings, flavors))
+        kinds = list(itertools.product(LAKES, settings, flavors))
         numbers = iter(range(wanted.first, wanted.first + wanted.programs))
         with ThreadPoolExecutor(wanted.beside) as pool:
             running = [pool.submit(self._programs_of, numbers, kinds) for _ in range(wanted.beside)]
@@ -118,20 +118,20 @@ class Hunt:
             one.result()
         self._say_figures()
 
-    def _programs_of(self, numbers: Iterator[int], kinds: Sequence[tuple[str, str]]) -> None:
+    def _programs_of(self, numbers: Iterator[int], kinds: Sequence[tuple[str, str, str]]) -> None:
         """Run programs until the time is over."""
         while self._seconds < self._wanted.minutes * 60:
             with self._lock:
                 number = next(numbers, None)
             if number is None:
                 return
-            metadata, flavor = kinds[number % len(kinds)]
-            self._program(number, flavor, metadata)
+            lake, metadata, flavor = kinds[number % len(kinds)]
+            self._program(number, flavor, metadata, lake)
 
-    def _program(self, number: int, flavor: str, metadata: str) -> None:
+    def _program(self, number: int, flavor: str, metadata: str, lake: str) -> None:
         wanted = self._wanted
         maker = Maker(Random(f"{wanted.seed} {number}"), flavor, tuple(wanted.only))
-        outcome = run_program(self._world, flavor, maker.feed(), metadata)
+        outcome = run_program(self._world, flavor, maker.feed(), metadata, lake)
         with self._lock:
             self._programs += 1
             self._statements += outcome.program.statements
@@ -170,7 +170,7 @@ class Hunt:
 
     def _again(self, program: Program) -> Failure | None:
         """Run a program again."""
-        return run_program(self._world, program.flavor, recorded(program), program.metadata).failure
+        return run_program(self._world, program.flavor, recorded(program), program.metadata, program.lake).failure
 
     def _say_figures(self) -> None:
         each = "".join(f"\n  {count:4d} {signature}" for signature, count in self.failures.most_common())

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 MAIN, SIDE = "fz_main", "fz_side"
 """Names of the databases in programs. Each run replaces them by names of its own; MAIN exists and is the default database."""
 
+LAKES = ("", "version 2", "copy_on_write", "rows from the source", "version 2, rows from the source")
+"""Ways in which the product writes the lake; the rows are the same. Empty for the defaults."""
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -33,12 +36,14 @@ class Program:
         flavor: ``mysql`` or ``mariadb``.
         parts: in their order; the product makes its first snapshots after the first one.
         metadata: ``binlog_row_metadata`` of the server.
+        lake: how the product writes the lake; one of ``LAKES``.
         about: lines for people.
     """
 
     flavor: str
     parts: tuple[Part, ...]
     metadata: str = "FULL"
+    lake: str = ""
     about: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -55,7 +60,7 @@ class Program:
     def text(self) -> str:
         """Return the case file."""
         lines = [f"-- {line}" for line in self.about]
-        lines += [f"-- flavor: {self.flavor}", f"-- metadata: {self.metadata}"]
+        lines += [f"-- flavor: {self.flavor}", f"-- metadata: {self.metadata}", f"-- lake: {self.lake}"]
         for part in self.parts:
             lines.append(f"-- part: {part.title}")
             session = "a"
@@ -69,7 +74,7 @@ class Program:
 
 def parse(text: str) -> Program:
     """Return the program of a case file; lines before its first part that are not settings are for people."""
-    settings = {"flavor": "mysql", "metadata": "FULL"}
+    settings = {"flavor": "mysql", "metadata": "FULL", "lake": ""}
     parts: list[tuple[str, list[Statement]]] = []
     about, session, pending = [], "a", ""
     for line in text.split("\n"):
@@ -92,4 +97,4 @@ def parse(text: str) -> Program:
         elif not pending.strip():
             pending = ""
     made = tuple(Part(title, tuple(statements)) for title, statements in parts)
-    return Program(settings["flavor"], made, settings["metadata"], tuple(about))
+    return Program(settings["flavor"], made, settings["metadata"], settings["lake"], tuple(about))

@@ -52,11 +52,11 @@ def recorded(program: Program) -> Feed:
             yield statement
 
 
-def run_program(world: World, flavor: str, feed: Feed, metadata: str = "FULL") -> Outcome:
+def run_program(world: World, flavor: str, feed: Feed, metadata: str = "FULL", lake: str = "") -> Outcome:
     """Run a program, part by part, until the first failure."""
-    outcome = Outcome(Program(flavor, (), metadata))
+    outcome = Outcome(Program(flavor, (), metadata, lake))
     parts: list[tuple[str, list[Statement]]] = []
-    with world.home(flavor, metadata) as home, _Sessions(home) as sessions:
+    with world.home(flavor, metadata, lake) as home, _Sessions(home) as sessions:
         try:
             outcome.failure = _failure_of(feed, Running(home), sessions, parts, outcome.refused)
         except pymysql.OperationalError as error:
@@ -64,7 +64,7 @@ def run_program(world: World, flavor: str, feed: Feed, metadata: str = "FULL") -
                 raise
             outcome.refused.append(("the comparison", str(error)))  # a session of the program locks a table
     made = tuple(Part(title, tuple(statements)) for title, statements in parts)
-    outcome.program = Program(flavor, made, metadata)
+    outcome.program = Program(flavor, made, metadata, lake)
     return outcome
 
 

@@ -63,15 +63,16 @@ class World:
                 self._servers[flavor, metadata] = self._stack.enter_context(kind(settings=settings))
             return self._servers[flavor, metadata]
 
-    def home(self, flavor: str, metadata: str = "FULL", *, all_databases: bool = False) -> Home:
+    def home(self, flavor: str, metadata: str = "FULL", lake: str = "", *, all_databases: bool = False) -> Home:
         """Return databases, a store and a source of their own for one run of a program.
 
         Args:
             flavor: the server.
             metadata: its ``binlog_row_metadata``.
+            lake: how the lake is written, as in a program.
             all_databases: whether the source captures all databases of the server; then no other program may run beside.
         """
-        return Home(self, self.server(flavor, metadata), next(self._numbers), all_databases=all_databases)
+        return Home(self, self.server(flavor, metadata), next(self._numbers), lake, all_databases=all_databases)
 
     def forget(self, databases: tuple[str, ...]) -> None:
         """Remove the lake tables of databases."""
@@ -91,7 +92,7 @@ class Home:
         names: the databases of the run, main first.
     """
 
-    def __init__(self, world: World, server: SqlServer, number: int, *, all_databases: bool = False) -> None:
+    def __init__(self, world: World, server: SqlServer, number: int, lake: str, *, all_databases: bool = False) -> None:
         self.world, self.server = world, server
         self._all_databases = all_databases
         self.names = (f"fz{number}m", f"fz{number}s")
@@ -105,7 +106,14 @@ class Home:
                 "lake": world.lake.model_dump(),
                 "merge": {"driver_memory": "2g", "conf": {"spark.sql.shuffle.partitions": "1"}},
                 "snapshot": {"chunk_rows": 3},
-                "reselect": {"when_lag_exceeds": "1h"},
+                "reselect": {"mode": "always" if "rows from the source" in lake else "auto", "when_lag_exceeds": "1h"},
+                "layouts": [
+                    {
+                        "tables": "*.*",
+                        "format_version": 2 if "version 2" in lake else 3,
+                        "write_mode": "copy_on_write" if "copy_on_write" in lake else "merge_on_read",
+                    }
+                ],
                 "on_error": "quarantine",
             }
         )
