@@ -33,7 +33,7 @@ from cdc_lib.store.raw_archive import ArchivedStream
 STORED_ARE_LOGGED = (11, 4, 5)
 """The newest MariaDB that is known to log stored generated columns with MINIMAL and NOBLOB; 11.8.6 is known not to."""
 
-VARIABLES = ("binlog_checksum", "binlog_row_metadata", "lower_case_table_names")
+VARIABLES = ("binlog_checksum", "binlog_row_metadata", "lower_case_table_names", "old_mode")
 """Global variables on which the decoding of a window depends."""
 
 

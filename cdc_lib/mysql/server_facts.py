@@ -24,7 +24,7 @@ from cdc_lib.mysql.unsupported import refuse_unreadable
 _VARIABLES = (
     "version", "server_uuid", "server_id", "gtid_domain_id", "log_bin", "binlog_format", "binlog_row_image",
     "binlog_row_metadata", "binlog_checksum", "gtid_mode", "binlog_expire_logs_seconds", "expire_logs_days",
-    "binlog_row_value_options", "lower_case_table_names",
+    "binlog_row_value_options", "lower_case_table_names", "old_mode",
     "innodb_native_foreign_keys", "binlog_expire_logs_auto_purge", "max_binlog_total_size", "binlog_space_limit",
     "log_replica_updates", "log_slave_updates", "gtid_slave_pos", "wsrep_on", "version_comment", "basedir",
     "innodb_read_only", "aurora_version", "aurora_server_id", "binlog_storage_engine",
@@ -93,6 +93,11 @@ class ServerFacts:
     def folds_names(self) -> bool:
         """Whether the server stores names of databases and tables in lower case."""
         return self.variables.get("lower_case_table_names", "0") == "1"
+
+    @property
+    def utf8_is_utf8mb4(self) -> bool:
+        """Whether statements of MariaDB may mean utf8mb4 by utf8."""
+        return "UTF8_IS_UTF8MB3" not in self.variables.get("old_mode", "UTF8_IS_UTF8MB3") and self.version >= (10, 6)
 
 
 def facts_of(server: ServerConfig, credentials: Credentials) -> ServerFacts:

@@ -319,7 +319,8 @@ class Histories:
         return self._following(base, gap, kept)
 
     def _following(self, base: Base, gap: Gap, kept: Callable[[str, str], Kept]) -> WindowHistory:
-        rules = Rules(source_type, mariadb=self.facts.identity.flavor == "mariadb", fold=self._fold)
+        mariadb, unclear = self.facts.identity.flavor == "mariadb", self.facts.utf8_is_utf8mb4
+        rules = Rules(source_type, mariadb=mariadb, fold=self._fold, unclear_utf8=unclear)
         already_read = _StatementRange(self.statements, self._named)
         return WindowHistory(base, gap, partial(self._reread, already_read=already_read, kept=kept), rules)
 

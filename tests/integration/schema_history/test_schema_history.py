@@ -139,6 +139,44 @@ def test_a_new_column_has_the_character_set_that_the_server_shows_of_its_table(
     assert set(chunk.schemas) <= set(manifest.schemas)
 
 
+UTF8 = [
+    "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET utf8)",
+    "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(9)) CHARSET=utf8",
+    "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(9) COLLATE utf8_bin)",
+    "CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(9)) CHARSET=utf8mb4; ALTER TABLE {t} ADD w TINYTEXT CHARACTER SET 'utf8'",
+    "ALTER DATABASE {d} CHARACTER SET utf8; CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(9))",
+    "CREATE OR REPLACE DATABASE {d} CHARACTER SET utf8; CREATE TABLE {t} (id INT PRIMARY KEY, v VARCHAR(9))",
+]
+
+
+@pytest.mark.parametrize("later", ["", "ALTER TABLE {t} ADD n INT"])
+@pytest.mark.parametrize("made", UTF8)
+def test_utf8_is_what_the_old_mode_of_mariadb_says(mariadb_server, mariadb_database, tmp_path, made, later):
+    """Statements do not say it: the server's columns count, or else a new snapshot is read."""
+    if mariadb_server.release < (10, 6):
+        pytest.skip("utf8 is utf8mb3 there")
+    former = mariadb_server.variable("old_mode")
+    mariadb_server.execute("SET GLOBAL old_mode = ''")
+    try:
+        with row_metadata(mariadb_server, "MINIMAL"):
+            capture = Capture(mariadb_server, mariadb_database, tmp_path, start="latest")
+            capture.execute("CREATE TABLE a (id INT PRIMARY KEY)")
+            assert drained(capture) == []
+            for statement in [*made.split("; "), "INSERT INTO {t} (id, v) VALUES (1, '😀')", *filter(None, [later])]:
+                capture.execute(statement.format(d=mariadb_database, t=f"{mariadb_database}.utf"))
+            (manifest,) = drained(capture)
+            if later and "DATABASE" not in made:  # whose character set is read
+                assert [(one.table.table, one.fault.code) for one in manifest.quarantined] == [
+                    ("utf", "table_replaced")
+                ]
+            else:
+                assert [(row["id"], row["v"]) for row in capture.rows(manifest, "utf")] == [(1, "😀")]
+            rounds(capture)
+            assert not cursor(capture).quarantined_tables
+    finally:
+        mariadb_server.execute(f"SET GLOBAL old_mode = '{former}'")
+
+
 def test_a_column_that_is_put_first_comes_after_a_key_that_mysql_generated(mysql_server, mysql_database, tmp_path):
     """Both are of one type: the values were exchanged without a word."""
     with row_metadata(mysql_server, "MINIMAL"):

@@ -6,6 +6,7 @@ statement. What is not understood raises CannotFollow: then the definition is no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -21,6 +22,8 @@ from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.schema_version import Definition
 from cdc_lib.model.table_name import TableName
+
+_UTF8 = re.compile(r"\butf8(?:_|\b)", re.IGNORECASE)
 
 Entity = tuple[str, str]
 """(database, table); the table is empty for the database itself."""
@@ -46,6 +49,8 @@ def advance(entity: Entity, statement: Statement, before: Before, rules: Rules) 
     if rules.fold:
         before = _folded(before)
     verb = read.take().key
+    if rules.unclear_utf8 and verb in ("CREATE", "ALTER") and _UTF8.search(statement.text):
+        raise CannotFollow("which character set utf8 is depends on the session's old_mode")
     read.accept("OR", "REPLACE")
     if read.key() in ("DATABASE", "SCHEMA"):
         read.take()

@@ -21,6 +21,7 @@ class Rules:
         mariadb: whether the server is MariaDB.
         sql_mode: bits of the session.
         fold: whether the server keeps names of databases and tables in lower case, however they are typed.
+        unclear_utf8: whether utf8 may also be utf8mb4: a session's ``old_mode`` of MariaDB decides, which the binlog does not have.
         converted: the character set to which the statement converts all texts of the table; empty for none.
     """
 
@@ -28,6 +29,7 @@ class Rules:
     mariadb: bool
     sql_mode: int = 0
     fold: bool = False
+    unclear_utf8: bool = False
     converted: str = ""
 
 
