@@ -218,3 +218,10 @@ def test_sql_of_a_page_parses(page, block, caplog):
 def test_sql_that_is_wrong_is_found():
     with pytest.raises(sqlglot.ParseError):
         sqlglot.parse("SELECT * FROM WHERE", dialect="spark")
+
+
+def test_commands_in_a_checkout_name_their_source():
+    """The source of the demo is there too, and its password only while the demo runs: ``cdc doctor`` alone ends in an error."""
+    first = PAGES["docs/install.md"].partition("\n## ")[0]
+    lines = [*shell_lines(first), *shell_lines(PAGES["README.md"]), *shell_lines(PAGES["docs/quickstart.md"])]
+    assert {line.rpartition("cdc doctor")[2] for line in lines if "cdc doctor" in line} == {" billing"}
