@@ -30,8 +30,15 @@ class Family:
         is_date: has a day, which may be one that no date type holds.
         has_fraction: has a declared number of fractional digits of a second.
         has_point: its text may have a decimal point, and zeros at its end say nothing.
-        walks: ORDER BY and a comparison with a literal agree at the source, so that a key of it can be read in chunks.
+        is_float: FLOAT and DOUBLE: compared by their bits; in an index two zeros are one key.
         orders_alike: the lake orders its values as the source does.
+        signs: before and after the text of a key's value in an SQL literal, formatted with the character set. Texts and bytes are hex
+            digits there.
+        typed: before and after the text of a lake value in an SQL literal that has the column's type in any place, formatted with the
+            type and the collation; empty where ``signs`` do that.
+        bound: of kinds whose keys can be read in chunks, as ORDER BY and a comparison with a literal agree at the source: what a
+            person may write as an end of a range, for messages.
+        pattern: of such texts as keys have them; dates are parsed.
     """
 
     lake_type: str
@@ -40,30 +47,105 @@ class Family:
     is_date: bool = False
     has_fraction: bool = False
     has_point: bool = False
-    walks: bool = False
+    is_float: bool = False
     orders_alike: bool = False
+    signs: tuple[str, str] = ("", "")
+    typed: tuple[str, str] | None = None
+    bound: str = ""
+    pattern: str = ""
 
+    @property
+    def walks(self) -> bool:
+        """Whether keys of it can be read in chunks."""
+        return bool(self.bound)
+
+    @property
+    def in_hex(self) -> bool:
+        """Whether literals have its values as hex digits."""
+        return self.signs[0].endswith("X'")
+
+
+_QUOTED, _HEX, _TEXT = ("'", "'"), ("X'", "'"), ("_{} X'", "'")
+_MOMENT = ("CAST('", "' AS DATETIME(6))")
 
 FAMILIES: dict[Kind, Family] = {
-    "int": Family("int", 4, walks=True, orders_alike=True),
-    "decimal": Family("string", 3, has_point=True, walks=True, orders_alike=True),
-    "float": Family("float", 7, has_point=True),
-    "double": Family("double", 8, has_point=True, walks=True, orders_alike=True),
+    "int": Family("int", 4, orders_alike=True, bound="a whole number", pattern=r"-?\d{1,20}"),
+    "decimal": Family(
+        "string",
+        3,
+        has_point=True,
+        orders_alike=True,
+        typed=("CAST('", "' AS DECIMAL({0.precision},{0.scale}))"),
+        bound="a number",
+        pattern=r"-?\d+(\.\d+)?",
+    ),
+    "float": Family("float", 7, has_point=True, is_float=True),
+    "double": Family(
+        "double",
+        8,
+        has_point=True,
+        is_float=True,
+        orders_alike=True,
+        bound="a number",
+        pattern=r"-?\d+(\.\d+)?([eE][-+]?\d+)?",
+    ),
     "bit": Family("bigint", -7),
-    "string": Family("string", 12, has_charset=True, walks=True),
-    "bytes": Family("binary", 2004, walks=True, orders_alike=True),
-    "date": Family("date", 91, is_date=True, walks=True, orders_alike=True),
-    "time": Family("string", 92, has_fraction=True, has_point=True, walks=True),
+    "string": Family(
+        "string",
+        12,
+        has_charset=True,
+        signs=_TEXT,
+        typed=("CONVERT(_utf8mb4 X'", "' USING {0.charset}) COLLATE {1}"),
+        bound="a text of the column's character set",
+    ),
+    "bytes": Family(
+        "binary", 2004, orders_alike=True, signs=_HEX, bound="hex digits such as 0x1F", pattern="([0-9a-f]{2})*"
+    ),
+    "date": Family(
+        "date",
+        91,
+        is_date=True,
+        orders_alike=True,
+        signs=_QUOTED,
+        typed=("CAST('", "' AS DATE)"),
+        bound="a date such as 2026-01-31",
+    ),
+    "time": Family(
+        "string",
+        92,
+        has_fraction=True,
+        has_point=True,
+        signs=_QUOTED,
+        typed=("CAST('", "' AS TIME(6))"),
+        bound="a time such as 12:00:00",
+        pattern=r"-?\d{1,3}:[0-5]\d:[0-5]\d(\.\d{1,6})?",
+    ),
     "datetime": Family(
-        "timestamp_ntz", 93, is_date=True, has_fraction=True, has_point=True, walks=True, orders_alike=True
+        "timestamp_ntz",
+        93,
+        is_date=True,
+        has_fraction=True,
+        has_point=True,
+        orders_alike=True,
+        signs=_QUOTED,
+        typed=_MOMENT,
+        bound="a time such as 2026-01-31 12:00:00",
     ),
     "timestamp": Family(
-        "timestamp", 93, is_date=True, has_fraction=True, has_point=True, walks=True, orders_alike=True
+        "timestamp",
+        93,
+        is_date=True,
+        has_fraction=True,
+        has_point=True,
+        orders_alike=True,
+        signs=_QUOTED,
+        typed=_MOMENT,
+        bound="a time in UTC such as 2026-01-31 12:00:00",
     ),
-    "year": Family("int", 12, walks=True, orders_alike=True),
-    "enum": Family("string", 1, has_charset=True),
-    "set": Family("string", 1, has_charset=True),
-    "json": Family("string", 12),
+    "year": Family("int", 12, orders_alike=True, bound="a year of four digits", pattern=r"\d{4}"),
+    "enum": Family("string", 1, has_charset=True, signs=_TEXT),
+    "set": Family("string", 1, has_charset=True, signs=_TEXT),
+    "json": Family("string", 12, signs=_QUOTED),
     "unsupported": Family("binary", 1111),
 }
 

@@ -56,6 +56,21 @@ class SourceType:
         """What it has in common with the other types of its kind."""
         return FAMILIES[self.kind]
 
+    def literal(self, text: str, charset: str = "") -> str:
+        """Return a key's value as SQL.
+
+        Args:
+            text: as :func:`cdc_lib.snapshot.chunks.key_text` has it.
+            charset: of a text; empty for the column's own.
+        """
+        before, after = self.signs(charset)
+        return f"{before}{text}{after}"
+
+    def signs(self, charset: str = "") -> tuple[str, str]:
+        """Return what :meth:`literal` has before and after the text."""
+        before, after = self.family.signs
+        return before.format(charset or self.charset), after
+
     @property
     def is_short_year(self) -> bool:
         """Whether SELECT shows two digits of a year: MariaDB's YEAR(2), of which the binlog has all four."""
@@ -64,7 +79,7 @@ class SourceType:
     @property
     def has_digits(self) -> bool:
         """Whether it is FLOAT(M,D) or DOUBLE(M,D): the server rounds what it looks up in an index, but not every value that it stores."""
-        return self.kind in ("float", "double") and "(" in self.text
+        return self.family.is_float and "(" in self.text
 
     @property
     def may_be_boolean(self) -> bool:

@@ -14,20 +14,6 @@ from cdc_lib.model.schema import Column, SourceType, TableSchema
 InCharset = Callable[[str, str], bytes | None]
 """The bytes of a text in a character set of the server; None if it cannot represent the text."""
 
-_NUMBER = {
-    "int": r"-?\d{1,20}",
-    "year": r"\d{4}",
-    "decimal": r"-?\d+(\.\d+)?",
-    "double": r"-?\d+(\.\d+)?([eE][-+]?\d+)?",
-}
-_TIME = re.compile(r"-?\d{1,3}:[0-5]\d:[0-5]\d(\.\d{1,6})?")
-_ALLOWED = {
-    "int": "a whole number", "year": "a year of four digits", "decimal": "a number", "double": "a number",
-    "date": "a date such as 2026-01-31", "datetime": "a time such as 2026-01-31 12:00:00",
-    "timestamp": "a time in UTC such as 2026-01-31 12:00:00", "time": "a time such as 12:00:00",
-    "bytes": "hex digits such as 0x1F", "string": "a text of the column's character set",
-}  # fmt: skip
-
 
 def bound(schema: TableSchema, text: str, option: str, in_charset: InCharset) -> tuple[str, ...]:
     """Return an end of a key range in the format of ``key_text``.
@@ -76,7 +62,7 @@ def _key_value(column: Column, value: str, option: str, in_charset: InCharset) -
     text = _of_type(column.type, value, in_charset)
     if text is None:
         raise ConfigError(
-            f"{option} {value!r} cannot be compared with column {column.name}: {_ALLOWED[column.type.kind]} is",
+            f"{option} {value!r} cannot be compared with column {column.name}: {column.type.family.bound} is",
             hint="Nothing was asked for.",
             column=column.name,
         )
@@ -84,21 +70,14 @@ def _key_value(column: Column, value: str, option: str, in_charset: InCharset) -
 
 
 def _of_type(source_type: SourceType, value: str, in_charset: InCharset) -> str | None:
-    if source_type.kind in _NUMBER:
-        return value if re.fullmatch(_NUMBER[source_type.kind], value) else None
-    match source_type.kind:
-        case "string":
-            encoded = in_charset(value, source_type.charset)
-            return encoded.hex() if encoded is not None else None
-        case "bytes":
-            digits = value.removeprefix("0x")
-            return digits.lower() if re.fullmatch(r"([0-9A-Fa-f]{2})*", digits) else None
-        case "time":
-            return value if _TIME.fullmatch(value) else None
-        case "date":
-            return _parsed(value, date.fromisoformat)
-        case _:
-            return _parsed(value, _naive)
+    family = source_type.family
+    if family.has_charset:
+        encoded = in_charset(value, source_type.charset)
+        return encoded.hex() if encoded is not None else None
+    if family.is_date:
+        return _parsed(value, _naive if family.has_fraction else date.fromisoformat)
+    text = value.removeprefix("0x").lower() if family.in_hex else value
+    return text if re.fullmatch(family.pattern, text) else None
 
 
 def _naive(value: str) -> datetime:

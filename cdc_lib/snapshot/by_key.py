@@ -99,33 +99,28 @@ def _compared(name: str, source_type: SourceType, *, converted: bool) -> str:
     return f"{quoted(name)} * 1e0" if source_type.has_digits else quoted(name)
 
 
-def literals(source_type: SourceType, values: pa.Array) -> pa.Array:
-    """Return each value as an SQL literal."""
-    before, after = _signs(source_type)
+def literals(source_type: SourceType, values: pa.Array, collation: str | None = None) -> pa.Array:
+    """Return each value as an SQL literal.
+
+    Args:
+        source_type: of the column.
+        values: as the lake holds them.
+        collation: of the column, empty if it has none: the literals stand for the column. None: they are compared with it.
+    """
+    before, after = source_type.signs("utf8mb4")
+    typed = source_type.family.typed
+    if source_type.form in CAST_FORMS:
+        after = f"' AS {source_type.form.upper()})"
+        before = f"CAST({before}"
+    elif typed and (collation is not None or source_type.precision):  # a decimal's text may have an exponent
+        before, after = (one.format(source_type, collation) for one in typed)
     return pc.binary_join_element_wise(before, _texts(source_type, values), after, "")
 
 
-def _signs(source_type: SourceType) -> tuple[str, str]:
-    """Return the text before and after a value's text in a literal."""
-    if source_type.form in CAST_FORMS:
-        return "CAST(X'", f"' AS {source_type.form.upper()})"
-    match source_type.kind:
-        case "bytes":
-            return "X'", "'"
-        case "string" | "enum" | "set":
-            return "_utf8mb4 X'", "'"
-        case "date" | "datetime" | "timestamp" | "time":
-            return "'", "'"
-        case "decimal":
-            return "CAST('", f"' AS DECIMAL({source_type.precision},{source_type.scale}))"
-        case _:
-            return "", ""
-
-
 def _texts(source_type: SourceType, values: pa.Array) -> pa.Array:
-    if source_type.kind == "bytes" or source_type.family.has_charset:
+    if source_type.family.in_hex:
         return _hex(values)
-    if source_type.kind == "float":  # all digits of the double with which the server compares
+    if pa.types.is_float32(values.type):  # all digits of the double with which the server compares
         values = values.cast(pa.float64())
     if pa.types.is_timestamp(values.type):
         values = values.cast(pa.timestamp("us"))

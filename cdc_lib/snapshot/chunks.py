@@ -69,7 +69,7 @@ def at_key(schema: TableSchema, key: tuple[str, ...]) -> str:
     """Return the condition of rows with a key, or with the first columns of one."""
     by_name = {column.name: column.type for column in schema.columns}
     pairs = zip(schema.primary_key, key, strict=False)
-    return " AND ".join(f"{quoted(name)} = {_literal(by_name[name], value)}" for name, value in pairs)
+    return " AND ".join(f"{quoted(name)} = {by_name[name].literal(value)}" for name, value in pairs)
 
 
 def up_to(schema: TableSchema, key: tuple[str, ...]) -> str:
@@ -153,7 +153,7 @@ def key_text(schema: TableSchema, key: tuple[bytes, ...]) -> tuple[str, ...]:
     """
     by_name = {column.name: column.type for column in schema.columns}
     return tuple(
-        value.hex() if by_name[name].kind in ("bytes", "string") else value.decode()
+        value.hex() if by_name[name].family.in_hex else value.decode()
         for name, value in zip(schema.primary_key, key, strict=True)
     )
 
@@ -162,7 +162,7 @@ def key_text_sql(schema: TableSchema) -> list[str]:
     """Return the SQL of each column of the key as :func:`key_text` writes it."""
     by_name = {column.name: column.type for column in schema.columns}
     return [
-        f"LOWER(HEX({quoted(name)}))" if by_name[name].kind in ("bytes", "string") else f"CAST({quoted(name)} AS CHAR)"
+        f"LOWER(HEX({quoted(name)}))" if by_name[name].family.in_hex else f"CAST({quoted(name)} AS CHAR)"
         for name in schema.primary_key
     ]
 
@@ -185,7 +185,7 @@ def _where(*conditions: str) -> str:
 
 def _selected(schema: TableSchema, column: Column) -> str:
     # As text a FLOAT has six digits, and DOUBLE(m,d) d digits after the point; a product has all digits, and keeps -0.
-    if column.type.kind in ("float", "double"):
+    if column.type.family.is_float:
         return f"{quoted(column.name)} * 1e0"
     # The binlog has MariaDB's INET4, INET6 and UUID as BINARY.
     if column.type.form in CAST_FORMS:
@@ -200,22 +200,10 @@ def _compared(schema: TableSchema, key: tuple[str, ...], strict: str, last: str)
     """Compare the key with a literal, column by column so that every server uses the index."""
     by_name = {column.name: column.type for column in schema.columns}
     names = schema.primary_key[: len(key)]
-    literals = [_literal(by_name[n], value) for n, value in zip(names, key, strict=True)]
+    literals = [by_name[n].literal(value) for n, value in zip(names, key, strict=True)]
     terms = []
     for i, (name, literal) in enumerate(zip(names, literals, strict=True)):
         equal = [f"{quoted(n)} = {v}" for n, v in zip(names[:i], literals[:i], strict=True)]
         sign = last if i == len(literals) - 1 else strict
         terms.append(" AND ".join([*equal, f"{quoted(name)} {sign} {literal}"]))
     return " OR ".join(f"({term})" for term in terms)
-
-
-def _literal(source_type: SourceType, value: str) -> str:
-    match source_type.kind:
-        case "bytes":
-            return f"X'{value}'"
-        case "string":
-            return f"_{source_type.charset} X'{value}'"
-        case "date" | "datetime" | "timestamp" | "time":
-            return f"'{value}'"
-        case _:
-            return value

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.row_selection import RowSelection
-from cdc_lib.model.schema import SourceType, TableSchema
+from cdc_lib.model.schema import TableSchema
 from cdc_lib.snapshot.by_key import literals
 from cdc_lib.snapshot.chunks import in_range
 
@@ -34,7 +33,7 @@ def select_in_range(
     """
     types = {column.name: column.type for column in schema.columns}
     columns = [
-        _typed(types[name], literals(types[name], keys.column(name).combine_chunks()), collations.get(name, ""))
+        literals(types[name], keys.column(name).combine_chunks(), collations.get(name, ""))
         for name in schema.primary_key
     ]
     for begin in range(0, keys.num_rows, _KEYS):
@@ -46,19 +45,3 @@ def select_in_range(
 
 def _named(schema: TableSchema, row: tuple[str, ...]) -> str:
     return ", ".join(f"{value} AS {quoted(name)}" for name, value in zip(schema.primary_key, row, strict=True))
-
-
-def _typed(source_type: SourceType, values: pa.Array, collation: str) -> pa.Array:
-    """Return literals cast to the column's type, if plain ones would compare differently."""
-    match source_type.kind:
-        case "string":
-            before, after = "CONVERT(", f" USING {source_type.charset}) COLLATE {collation}"
-        case "date":
-            before, after = "CAST(", " AS DATE)"
-        case "datetime" | "timestamp":
-            before, after = "CAST(", " AS DATETIME(6))"
-        case "time":
-            before, after = "CAST(", " AS TIME(6))"
-        case _:
-            return values
-    return pc.binary_join_element_wise(before, values, after, "")

@@ -14,7 +14,7 @@ from cdc_lib.model.schema import SourceType
 
 _STEPS = 16
 """Values between two keys."""
-_BYTES = 8
+_BYTES, _PLACES = 8, 9
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.:/@ "
 """Texts of keys mostly begin with one of these; a server sorts them by its collation."""
 _UNICODE = frozenset({"utf8mb4", "utf8mb3", "utf8", "ucs2", "utf16", "utf16le", "utf32"})
@@ -30,21 +30,19 @@ def between(source_type: SourceType, low: str, high: str, texts: tuple[str, str]
         high: the greater one.
         texts: the same of a text column, in Unicode.
     """
-    match source_type.kind:
-        case "int" | "year":
-            return [str(-(-value.numerator // value.denominator)) for value in _steps(Fraction(low), Fraction(high))]
-        case "decimal" | "double":
-            places = source_type.scale if source_type.kind == "decimal" else 9
-            return [f"{_rounded(value, places):f}" for value in _steps(Fraction(low), Fraction(high))]
-        case "date" | "datetime" | "timestamp":
-            return [f"'{value}'" for value in _times(low, high, of_days=source_type.kind == "date")]
-        case "bytes":
-            return [f"X'{value}'" for value in _bytes(bytes.fromhex(low), bytes.fromhex(high))]
-        case "string":
-            found = _texts(*texts, wide=source_type.charset in _UNICODE)
-            return [f"_utf8mb4 X'{value.encode().hex()}'" for value in found]
-        case _:  # times of day: a key that hardly any large table has
-            return [f"'{high}'"]
+    family = source_type.family
+    if family.has_charset:
+        found = [text.encode().hex() for text in _texts(*texts, wide=source_type.charset in _UNICODE)]
+    elif family.in_hex:
+        found = _bytes(bytes.fromhex(low), bytes.fromhex(high))
+    elif family.is_date:
+        found = _times(low, high, of_days=not family.has_fraction)
+    elif family.has_fraction:  # times of day: a key that hardly any large table has
+        found = [high]
+    else:
+        places = _PLACES if family.is_float else source_type.scale
+        found = [f"{_rounded(value, places):f}" for value in _steps(Fraction(low), Fraction(high))]
+    return [source_type.literal(text, "utf8mb4") for text in found]
 
 
 def _steps(low: Fraction, high: Fraction) -> Iterator[Fraction]:
@@ -55,7 +53,7 @@ def _steps(low: Fraction, high: Fraction) -> Iterator[Fraction]:
 
 def _rounded(value: Fraction, places: int) -> Decimal:
     scaled = value * 10**places
-    return Decimal(scaled.numerator // scaled.denominator).scaleb(-places)
+    return Decimal(-(-scaled.numerator // scaled.denominator)).scaleb(-places)
 
 
 def _times(low: str, high: str, *, of_days: bool) -> list[str]:

@@ -175,7 +175,7 @@ def shown(cell: Cell, text: str | None) -> str | None:
         return None
     if cell.digest:
         return f"SHA-256 {text}"
-    if cell.column.type.kind in ("float", "double"):
+    if cell.column.type.family.is_float:
         return repr(float_of(text))
     return text
 
@@ -188,15 +188,12 @@ def float_of(bits: str) -> float:
 
 def literal(cell: Cell, text: str) -> str:
     """Return the SQL literal of a cell's text at the source; the row that it selects must still be compared."""
-    match cell.column.type.kind:
-        case "int" | "decimal" | "bit" | "year":
-            return text
-        case "float" | "double":
-            return repr(float_of(text))
-        case "bytes" if not cell.digest:
-            return f"X'{text}'"
-        case _:
-            return f"_utf8mb4 X'{text.encode().hex()}'"
+    family = cell.column.type.family
+    if family.is_float:
+        return repr(float_of(text))
+    if not family.signs[0] or (family.in_hex and not (family.has_charset or cell.digest)):
+        return cell.column.type.literal(text)
+    return f"_utf8mb4 X'{text.encode().hex()}'"
 
 
 def source_row_text(cells: Sequence[Cell]) -> str:

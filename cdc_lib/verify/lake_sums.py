@@ -120,7 +120,7 @@ class ArrowLakeSums:
 
 
 def _is_looked_up(subject: Subject, key: Key) -> bool:
-    if subject.how == "copies" or any(cell.column.type.kind in ("float", "double") for cell in subject.keys):
+    if subject.how == "copies" or any(cell.column.type.family.is_float for cell in subject.keys):
         return False  # two zeros are one key for a lookup
     return can_be_looked_up(subject.keys, key, subject.values)
 

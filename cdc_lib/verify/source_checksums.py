@@ -95,7 +95,7 @@ class SourceSums:
         """
         schema = self.subject.schema
         order = ", ".join(quoted(name) for name in schema.primary_key)
-        columns = [*map(self._key_text, schema.primary_key), *(_as_text(cell) for cell in self.subject.keys)]
+        columns = [*chunks.key_text_sql(schema), *(_as_text(cell) for cell in self.subject.keys)]
         chosen = f"{self._select(', '.join(columns))}{self._where(after, end)}"
         rows = self._answer(f"{chosen} ORDER BY {order} LIMIT 1 OFFSET {self.chunk_rows - 1}")
         if not rows:
@@ -242,20 +242,13 @@ class SourceSums:
     def _answer(self, sql: str) -> list[tuple[Any, ...]]:
         return answer(self.connection, sql, self.subject.schema.name)
 
-    def _key_text(self, name: str) -> str:
-        """Return the SQL of a key's column as :func:`cdc_lib.snapshot.chunks.key_text` writes it."""
-        kinds = {column.name: column.type.kind for column in self.subject.schema.columns}
-        return f"HEX({quoted(name)})" if kinds[name] in ("bytes", "string") else f"CAST({quoted(name)} AS CHAR)"
-
     @cached_property
     def _index(self) -> str:
         return InformationSchema(self.connection).key_name(self.subject.schema)
 
     def _select(self, columns: str) -> str:
         schema = self.subject.schema
-        forced = (
-            f" FORCE INDEX ({'PRIMARY' if self._index == 'PRIMARY' else quoted(self._index)})" if self._index else ""
-        )
+        forced = f" FORCE INDEX ({chunks.index_name(self._index)})" if self._index else ""
         return f"SELECT {columns} FROM {quoted(schema.database)}.{quoted(schema.table)}{forced}"  # noqa: S608 - names are quoted
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
-from cdc_lib.model.column_types import COLUMN_TYPES, FAMILIES
+from cdc_lib.model.column_types import COLUMN_TYPES, FAMILIES, Family
 
 ROOT = Path(__file__).parents[3]
 ROOMS = ("cdc_lib", "spark_jobs", "plugins")
@@ -75,7 +76,7 @@ def kinds_in(path: str, *functions: str) -> set[str]:
     return named | flagged
 
 
-FLAGS = {"has_charset", "is_date", "has_fraction", "has_point", "walks", "orders_alike"}
+FLAGS = {one.name for one in fields(Family) if one.type == "bool"}
 
 
 def _decisions(tree: ast.AST) -> Iterator[ast.AST]:

@@ -21,14 +21,12 @@ from cdc_lib.model.column_types import BY_WORD, COLUMN_TYPES, FAMILIES, Kind
 from cdc_lib.model.schema import Column, TableSchema
 from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.mysql.information_schema import source_type
-from cdc_lib.snapshot.bounds import _ALLOWED as BOUNDS
 from cdc_lib.verify.canonical_text import cell_of
 from cdc_lib.verify.key_values import ARROW
 from tests.harness.docs.type_modules import ELSEWHERE, ROOT, kinds_in, names_types, type_modules
 
 READ = [one for one in COLUMN_TYPES if one.kind != "unsupported"]
 KINDS = set(FAMILIES) - {"unsupported"}
-WALKED = {kind for kind, family in FAMILIES.items() if family.walks}
 DATES = {kind for kind, family in FAMILIES.items() if family.is_date}
 LAKE_ORDER = {kind for kind, family in FAMILIES.items() if family.orders_alike}
 
@@ -42,25 +40,12 @@ CHOICES = [
     ("cdc_lib/binlog/rows/schema_check.py", ["_agree"], KINDS, {"float", "double", "date", "year", "json"}),
     # Texts, BLOBs and types of a name alone are chosen by their names:
     ("cdc_lib/binlog/ddl/history/types.py", ["spelled"], KINDS, {"string", "bytes"}),
-    # Plain numbers, and JSON, which is no key:
-    ("cdc_lib/snapshot/by_key.py", ["_signs", "_texts"], KINDS, {"int", "double", "bit", "year", "json"}),
-    ("cdc_lib/snapshot/chunks.py", ["_literal"], WALKED, {"int", "decimal", "double", "year"}),
-    # Only its own end:
-    ("cdc_lib/snapshot/probes.py", ["between"], WALKED, {"time"}),
-    ("cdc_lib/snapshot/key_ranges.py", ["_typed"], WALKED, {"int", "decimal", "double", "year", "bytes"}),
     ("cdc_lib/apply/range_deletes.py", ["_comparable"], LAKE_ORDER, {"int", "year", "decimal", "double"}),
     # Whose text SELECT and the lake share:
     ("cdc_lib/verify/canonical_text.py", ["cell_of"], KINDS, {"time", "json"}),
     # Texts already; an ENUM and a SET too. Dates come before:
     ("cdc_lib/verify/cell_arrays.py", ["text_of"], KINDS - DATES, {"string", "enum", "set", "time", "json"}),
     ("cdc_lib/verify/cell_arrays.py", ["_others"], KINDS - DATES, {"string", "enum", "set", "time", "json"}),
-    # Whose text is their constant:
-    (
-        "cdc_lib/verify/canonical_text.py",
-        ["literal"],
-        KINDS,
-        {"string", "enum", "set", "json", "date", "time", "datetime", "timestamp"},
-    ),
 ]
 """File, functions, the kinds that come there, and those that its last branch is meant for."""
 
@@ -164,11 +149,6 @@ def test_a_type_is_compared_and_named_to_consumers(one):
 
 def test_the_usual_kernels_of_each_kind_are_compiled_at_install():
     assert {one.kind for one in COMPILED} == KINDS
-
-
-def test_each_key_that_is_walked_has_bounds_that_a_person_can_write():
-    assert set(BOUNDS) == WALKED
-    assert kinds_in("cdc_lib/snapshot/bounds.py", "_of_type") <= WALKED
 
 
 @pytest.mark.parametrize(("path", "functions", "come", "last"), CHOICES, ids=[f"{c[0]}:{c[1][0]}" for c in CHOICES])
