@@ -31,39 +31,13 @@ from cdc_lib.binlog.result_set import locate_text
 from cdc_lib.binlog.rows.captured_tables import CapturedTables
 from cdc_lib.binlog.rows.row_groups import WindowSinks
 from cdc_lib.binlog.stream_facts import StreamFacts
-from cdc_lib.binlog.types.registry import codec_for
+from cdc_lib.binlog.types.registry import USUAL, codec_for
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import Position
-from cdc_lib.model.schema import SourceType, TableSchema
+from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.model.window import Window
 from cdc_lib.verify.hash_kernel import crc32_of_each, hash_of_each
-
-TYPES = (
-    SourceType("int", width=4),
-    SourceType("int", width=8),
-    SourceType("int", width=2, unsigned=True),
-    SourceType("int", width=4, unsigned=True),
-    SourceType("int", width=8, unsigned=True),
-    SourceType("bit", width=1),
-    SourceType("bit", width=64),
-    SourceType("year"),
-    SourceType("float"),
-    SourceType("double"),
-    SourceType("decimal", precision=10, scale=2),
-    SourceType("decimal", precision=65, scale=30),
-    SourceType("date"),
-    SourceType("datetime", scale=6),
-    SourceType("timestamp"),
-    SourceType("time"),
-    SourceType("enum", charset="utf8mb4", members=("a",)),
-    SourceType("set", charset="utf8mb4", members=("a",)),
-    SourceType("json"),
-    SourceType("string", width=100, charset="utf8mb4"),
-    SourceType("string", width=100, charset="latin1"),
-    SourceType("bytes", width=100, charset="binary"),
-)
-"""Common column types."""
 
 _FILE = "binlog.000001"
 
@@ -126,7 +100,7 @@ def warm() -> None:
     for start in (datetime(2026, 1, 1, tzinfo=UTC), GtidSet("mysql", {}), Position(_FILE, 4)):
         BoundaryScan("warm", "mysql", _FILE, stop, start, checksum=False).run(_Stream())
     data = np.zeros(64, np.uint8)
-    for source_type in TYPES:
+    for source_type in USUAL:
         for from_text in (False, True):
             cells: Any = np.zeros(1, np.int32)
             codec = codec_for(source_type, ValuePolicy(), from_text=from_text)

@@ -6,7 +6,6 @@ import inspect
 import json
 import logging
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows, comparable
 from cdc_lib.errors import MergeError
+from cdc_lib.lake.arrow_types import arrow_of
 from cdc_lib.model.layout import SortField
 
 log = logging.getLogger(__name__)
@@ -32,23 +32,8 @@ FIELD_ID = b"PARQUET:field_id"
 DEFAULT, NAMES = b"lakecdc:default", b"lakecdc:names"
 """Names of the metadata that have, as JSON, the value of a column in files that lack it, and its names in files without ids."""
 
-_TYPES = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "time": pa.time64("us"),
-    "timestamp": pa.timestamp("us"),
-    "timestamptz": pa.timestamp("us", tz="UTC"),
-    "timestamp_ns": pa.timestamp("ns"),
-    "timestamptz_ns": pa.timestamp("ns", tz="UTC"),
-    "string": pa.string(),
-    "uuid": pa.binary(16),
-    "binary": pa.binary(),
-}
-"""By Iceberg's names."""
+_NANOSECONDS = {"timestamp_ns": pa.timestamp("ns"), "timestamptz_ns": pa.timestamp("ns", tz="UTC")}
+"""Columns that no merge makes, by Iceberg's names of their types."""
 CODEC, LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
 """Properties of a table that say how new files are compressed."""
 _DEFAULT_CODEC = "zstd"
@@ -105,10 +90,7 @@ def _arrow_type(kind: Any) -> pa.DataType:
         KeyError: there is none.
     """
     if isinstance(kind, str):
-        name, *sizes = re.split(r"[(\[\]),\s]+", kind)
-        if name == "decimal":
-            return pa.decimal128(int(sizes[0]), int(sizes[1]))
-        return pa.binary(int(sizes[0])) if name == "fixed" else _TYPES[kind]
+        return _NANOSECONDS[kind] if kind in _NANOSECONDS else arrow_of(kind)
     if kind["type"] == "struct":
         return pa.struct(
             [_field(one["name"], one["type"], one["id"], required=one["required"]) for one in kind["fields"]]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
@@ -19,16 +18,16 @@ from numpy.typing import NDArray
 
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows
 from cdc_lib.apply.rows import LakeShape, is_before, order_of
+from cdc_lib.lake.arrow_types import is_exact_number, kind_of
 from cdc_lib.merge.collapse import DELETE, READ
 from cdc_lib.merge.key_ranges import ReadRange
 from cdc_lib.model.lake_table import MODE_COLUMNS, ORDER
 from cdc_lib.model.manifest import ABSENT, BINLOG, CELL_ABSENT, CELL_HERE, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import SNAPSHOT_ROW, Point
-from cdc_lib.model.schema import BOOLEAN, SourceType
+from cdc_lib.model.schema import SourceType
 from cdc_lib.model.table_mode import IS_DELETED, VALID_FROM, Mode
 from cdc_lib.ports import LakeRows
 
-_NUMBERS = {"int", "year", "decimal"}
 _WIDE = 76
 """Most digits that Arrow compares."""
 
@@ -108,7 +107,7 @@ class RangeDeletes:
     def _same(self) -> int:
         """How many of the first columns of the key the lake orders as the source does."""
         types = self._types
-        return next((number for number, one in enumerate(types) if not _has_same_order(one)), len(types))
+        return next((number for number, one in enumerate(types) if not one.orders_alike), len(types))
 
     @property
     def _is_exact(self) -> bool:
@@ -117,7 +116,7 @@ class RangeDeletes:
     def _keys(self) -> Iterator[pa.Table]:
         """Yield the keys of the rows in the range; more of them where the lake does not order all columns as the source."""
         selection, least, most = self.read_range.selection, None, None
-        if self._same and self._types[0].kind in _NUMBERS:
+        if self._same and is_exact_number(self._fields[0].type):
             least, most = (_whole(end[0]) if end is not None else None for end in (selection.lower, selection.upper))
         marks = (IS_DELETED,) if self.mode == "soft_delete" else ()
         for rows in self.lake.live((*self.key, *ORDER, *self.shape.constants, *marks), self.key[0], least, most):
@@ -142,8 +141,8 @@ class RangeDeletes:
             if not (texts := end[: self._same]):
                 continue
             same, within = pa.repeat(True, keys.num_rows), pa.repeat(False, keys.num_rows)
-            for number, (name, kind, text) in enumerate(zip(self.key, self._types, texts, strict=False), 1):
-                column, value = _comparable(keys.column(name), kind, text)
+            for number, (name, text) in enumerate(zip(self.key, texts, strict=False), 1):
+                column, value = _comparable(keys.column(name), text)
                 compare = last if number == len(texts) else strict
                 within = pc.or_(within, pc.and_(same, compare(column, value)))
                 same = pc.and_(same, pc.equal(column, value))
@@ -175,29 +174,13 @@ def with_range_deletes(changes: Iterable[pa.Table], ranges: Sequence[RangeDelete
     yield from changes
 
 
-def _has_same_order(source_type: SourceType) -> bool:
-    is_other = source_type.as_text or source_type.lake_type == BOOLEAN
-    is_other = is_other or (source_type.kind == "decimal" and source_type.lake_type == "string")
-    return source_type.family.orders_alike and not is_other
-
-
-def _comparable(column: pa.ChunkedArray, source_type: SourceType, text: str) -> tuple[pa.ChunkedArray, pa.Scalar]:
+def _comparable(column: pa.ChunkedArray, text: str) -> tuple[pa.ChunkedArray, pa.Scalar]:
     """Return a key column and a value of it in a type in which they compare."""
-    match source_type.kind:
-        case "bytes":
-            return column, pa.scalar(bytes.fromhex(text), column.type)
-        case "date":
-            return column, pa.scalar(date.fromisoformat(text), column.type)
-        case "datetime":
-            return column, pa.scalar(datetime.fromisoformat(text), column.type)
-        case "timestamp":
-            return column, pa.scalar(datetime.fromisoformat(text).replace(tzinfo=UTC), column.type)
-        case kind if kind in _NUMBERS:
-            scale = column.type.scale if pa.types.is_decimal(column.type) else 0
-            common = pa.decimal256(_WIDE, scale + 1)
-            return column.cast(common), pa.scalar(_at_scale(text, scale), common)
-        case _:
-            return column, pa.scalar(float(text), column.type)
+    if is_exact_number(column.type):
+        scale = column.type.scale if pa.types.is_decimal(column.type) else 0
+        common = pa.decimal256(_WIDE, scale + 1)
+        return column.cast(common), pa.scalar(_at_scale(text, scale), common)
+    return column, pa.scalar(kind_of(column.type).parse(text), column.type)
 
 
 def _whole(text: str) -> int:

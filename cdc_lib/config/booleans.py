@@ -6,7 +6,8 @@ from pydantic import Field, field_validator
 
 from cdc_lib.config.patterns import matches_column
 from cdc_lib.config.rules import TableRule, checked_columns
-from cdc_lib.model.schema import AsBoolean, Column
+from cdc_lib.model.column_types import AsBoolean
+from cdc_lib.model.schema import Column
 
 ALLOWED = "error or as_true"
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from cdc_lib.config.patterns import is_exact, matches_column
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.column_types import BOOLEAN
 from cdc_lib.model.comments import TableComments
 from cdc_lib.model.mask import Mask
 from cdc_lib.model.projection import Projection, project, whole, with_distinct_names
 from cdc_lib.model.route import Target
-from cdc_lib.model.schema import BOOLEAN, Column, TableSchema
+from cdc_lib.model.schema import Column, TableSchema
 
 if TYPE_CHECKING:
     from cdc_lib.config.booleans import BooleanRule

@@ -14,11 +14,10 @@ from typing import Any
 
 from cdc_lib.consumers.batch import Batch
 from cdc_lib.consumers.batch_slice import BatchSlice
-from cdc_lib.consumers.column_types import mysql_type, sql_type
 from cdc_lib.consumers.rows import ORDER, TableRows
 from cdc_lib.model.manifest import ABSENT, BINLOG, CELL_ABSENT, CELL_HERE, EPOCH, GTID, OFFSET, OP, TS, Ddl
 from cdc_lib.model.position import Position
-from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.schema import SourceType, TableSchema
 from cdc_lib.model.server_identity import ServerIdentity
 
 _EVENTS = {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}
@@ -26,6 +25,8 @@ _STATEMENTS = {
     ("CREATE", "TABLE"): "CREATE", ("ALTER", "TABLE"): "ALTER", ("DROP", "TABLE"): "ERASE", ("RENAME", "TABLE"): "RENAME",
     ("CREATE", "INDEX"): "CINDEX", ("DROP", "INDEX"): "DINDEX",
 }  # fmt: skip
+_INTEGERS = {1: (-6, 5), 2: (5, 4), 3: (4, 4), 4: (4, -5), 8: (-5, 3)}
+"""Constants of java.sql.Types by width, signed and unsigned: an unsigned integer has the next wider type, as canal has it."""
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -97,7 +98,7 @@ def _column(schema: TableSchema, index: int, row: Mapping[str, Any], mark: str, 
         "index": index,
         "name": column.name,
         "sqlType": sql_type(column.type),
-        "mysqlType": mysql_type(column.type),
+        "mysqlType": column.type.spelled or None,
         "isKey": column.name in schema.primary_key,
         "updated": updated,
         "isNull": value is None if is_known else None,
@@ -132,3 +133,8 @@ def _file(like: str, number: int) -> str:
     """Return the name of a binlog file from its number and another file of the same server."""
     base, _, digits = like.rpartition(".")
     return str(Position(f"{base}.{number:0{len(digits)}d}", 4).file)
+
+
+def sql_type(of: SourceType) -> int:
+    """Return a column's type as a constant of java.sql.Types."""
+    return _INTEGERS[of.width][of.unsigned] if of.family.is_integer else of.family.jdbc

@@ -11,9 +11,10 @@ from sqlglot.errors import SqlglotError
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError, IncompatibleSchema
-from cdc_lib.lake.evolution import AddColumn, ColumnChange, WidenColumn, holds, widens
+from cdc_lib.lake.evolution import AddColumn, ColumnChange, WidenColumn
 from cdc_lib.lake.routing import LakeMerge
 from cdc_lib.model.lake_table import MODE_COLUMNS, LakeTable
+from cdc_lib.model.lake_types import holds, widens
 
 _CHANGING = frozenset(
     {

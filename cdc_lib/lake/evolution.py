@@ -5,36 +5,22 @@ Columns are added and widened, never dropped. A change that would lose values is
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.modes import mode_of
+from cdc_lib.model.column_types import BOOLEAN
 from cdc_lib.model.lake_table import MODE_COLUMNS, LakeColumn, LakeTable, Marker, lake_type, reserved
-from cdc_lib.model.schema import BOOLEAN, TableSchema
+from cdc_lib.model.lake_types import fits, holds, lake_type_of, widens
+from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.spark_names import clash
 from cdc_lib.model.table_mode import Mode
 
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _BOOLEANS = (
     "If booleans: was changed in the source file, undo that and take a new snapshot of this table. To change it: "
 )
 _AGAIN = "A new snapshot replaces the rows: cdc snapshot {source} {table}. A table that shares its lake table needs a route of its own."
-_DIGITS = {"int": 10, "bigint": 19}
-_LIMITS = {"int": 1 << 31, "bigint": 1 << 63}
-_NUMBER = re.compile(r"-?0*(\d+?)(?:\.(\d*?)0*)?")
-_DAY = r"\d{4}-\d\d-\d\d"
-_TEXTS = {
-    BOOLEAN: re.compile("[01]"),
-    "float": _NUMBER,
-    "double": _NUMBER,
-    "date": re.compile(_DAY),
-    "timestamp": re.compile(rf"{_DAY} .*"),
-    "timestamp_ntz": re.compile(rf"{_DAY} .*"),
-}
-"""What the text of a value of a type looks like, of those types whose values statements show; that of numbers with a fixed number of digits is :data:`_NUMBER`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +59,11 @@ def lake_columns(schema: TableSchema, configured: Mode | None = None) -> tuple[L
 def identifier_fields(schema: TableSchema, mode: Mode) -> tuple[str, ...]:
     """Return the Iceberg identifier fields of a new lake table; empty if it has none.
 
-    They are required, and dates of keys were null in lake tables of earlier versions. Iceberg allows no floating point
-    numbers. In scd2 and append mode, many rows have the same source key.
+    They are required. In scd2 and append mode, many rows have the same source key.
     """
     types = {column.name: column.type.lake_type for column in schema.columns}
-    if mode not in ("mirror", "soft_delete") or any(types.get(name) in _NO_IDENTIFIERS for name in schema.primary_key):
-        return ()
-    return schema.primary_key
-
-
-_NO_IDENTIFIERS = frozenset({"float", "double", "date", "timestamp", "timestamp_ntz", None})
+    identify = all(name in types and lake_type_of(types[name]).identifies for name in schema.primary_key)
+    return schema.primary_key if mode in ("mirror", "soft_delete") and identify else ()
 
 
 def changes_for(table: LakeTable, schema: TableSchema) -> tuple[ColumnChange, ...]:
@@ -139,26 +120,6 @@ def misfit(
     return None
 
 
-def holds(lake: str, rows: str) -> bool:
-    """Whether a column of type ``lake`` holds every value of type ``rows`` exactly."""
-    if lake == rows or (lake, rows) in {("bigint", "int"), ("double", "float"), ("double", "int")}:
-        return True
-    outer, inner = _digits(lake), _digits(rows)
-    if outer is None or inner is None or not lake.startswith("decimal"):
-        return False
-    return outer[0] - outer[1] >= inner[0] - inner[1] and outer[1] >= inner[1]
-
-
-def widens(old: str, new: str) -> bool:
-    """Whether Iceberg can promote a column of type ``old`` to ``new`` without rewriting files."""
-    if (old, new) in {("int", "bigint"), ("float", "double")}:
-        return True
-    before, after = _DECIMAL.fullmatch(old), _DECIMAL.fullmatch(new)
-    if before is None or after is None:
-        return False
-    return before[2] == after[2] and int(before[1]) < int(after[1])
-
-
 def refuse_text(column: LakeColumn, text: str, table: str) -> None:
     """Refuse a value of an added column that the lake's column of that name cannot hold: another one had the name before.
 
@@ -170,23 +131,8 @@ def refuse_text(column: LakeColumn, text: str, table: str) -> None:
     Raises:
         IncompatibleSchema: it cannot.
     """
-    digits, known = _digits(column.type), _TEXTS.get(column.type)
-    if digits is not None:
-        match = _NUMBER.fullmatch(text)
-        holds_it = match is not None and len(match[1]) <= digits[0] - digits[1] and len(match[2] or "") <= digits[1]
-        holds_it = holds_it and abs(float(text)) < _LIMITS.get(column.type, math.inf)
-    else:
-        holds_it = column.type == "string" or (known is not None and known.fullmatch(text) is not None)
-    if not holds_it:
+    if not fits(column.type, text):
         raise _without_loss(column.name, column.type, "of another type", table)
-
-
-def _digits(name: str) -> tuple[int, int] | None:
-    """Return precision and scale of an exact number."""
-    if name in _DIGITS:
-        return _DIGITS[name], 0
-    match = _DECIMAL.fullmatch(name)
-    return (int(match[1]), int(match[2])) if match else None
 
 
 def _refuse_names(schema: TableSchema, mode: Mode) -> None:

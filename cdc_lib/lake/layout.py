@@ -11,15 +11,10 @@ from cdc_lib.errors import ConfigError, MergeError
 from cdc_lib.lake.computed import computed_of
 from cdc_lib.lake.routing import LakeMerge
 from cdc_lib.model.lake_table import LakeColumn
-from cdc_lib.model.layout import TIMES, Layout, Partition
+from cdc_lib.model.lake_types import decimal_of, lake_type_of
+from cdc_lib.model.layout import Layout
 
-_DATES = ("date", "timestamp", "timestamp_ntz")
-_INEXACT = ("float", "double")
-"""Types whose values readers compare differently: minus zero with zero, a float with a double."""
-_NO_BUCKETS = ("boolean", *_INEXACT)
-_BITS = {"int": 32, "bigint": 64}
 _EXACT = Context(prec=80)
-_TRUNCATED = ("int", "bigint", "string", "binary", "decimal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,21 +133,10 @@ def _problems(layout: Layout, columns: Sequence[LakeColumn]) -> Iterator[str]:
             yield f"{key} has {', '.join(missing)}, and the table has no such column"
     for one in layout.partition_by:
         kind = types.get(one.column.lower())
-        if kind is not None and not _takes(one, kind):
+        if kind is not None and one.kind not in lake_type_of(kind).transforms:
             yield f"partition_by has {one.kind} of {one.column}, whose type is {kind}"
         if one.kind != "identity" and one.field.lower() in types:
             yield f"partition_by would name a field {one.field}, which is a column of the table"
-
-
-def _takes(partition: Partition, kind: str) -> bool:
-    """Whether a transform takes a lake type."""
-    if partition.kind in TIMES:
-        return kind in (_DATES if partition.kind != "hour" else _DATES[1:])
-    if partition.kind == "bucket":
-        return kind not in _NO_BUCKETS
-    if partition.kind == "identity":
-        return kind not in _INEXACT
-    return kind.partition("(")[0] in _TRUNCATED
 
 
 def lowest_values(layout: Layout, columns: Sequence[LakeColumn]) -> dict[str, str]:
@@ -171,12 +155,11 @@ def lowest_values(layout: Layout, columns: Sequence[LakeColumn]) -> dict[str, st
 
 
 def _lowest(lake_type: str, width: int) -> str | None:
-    if lake_type in _BITS:
-        return str(-(2 ** (_BITS[lake_type] - 1) // width) * width)
-    name, _, rest = lake_type.partition("(")
-    if name != "decimal":
+    if bits := lake_type_of(lake_type).bits:
+        return str(-(2 ** (bits - 1) // width) * width)
+    if (decimal := decimal_of(lake_type)) is None:
         return None
-    digits, scale = (int(one) for one in rest.rstrip(")").split(","))
+    digits, scale = decimal
     return str(Decimal(-((10**digits - 1) // width) * width).scaleb(-scale, _EXACT))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cdc_lib.model.lake_table import LakeColumn
+from cdc_lib.model.lake_types import decimal_of
 from cdc_lib.model.layout import Layout, Partition, TransformKind
 
 DATE, TIMESTAMP, TIMESTAMP_NTZ = "date", "timestamp", "timestamp_ntz"
@@ -59,10 +60,8 @@ READER_FAULTS = (
 
 def kind_of(lake_type: str) -> str:
     """Return a lake type as :data:`READER_FAULTS` names it: decimals by whether their digits fit into 64 bits."""
-    name, _, rest = lake_type.partition("(")
-    if name != "decimal":
-        return lake_type
-    return LONG_DECIMAL if int(rest.partition(",")[0]) > _LONGEST else DECIMAL
+    digits = decimal_of(lake_type)
+    return lake_type if digits is None else LONG_DECIMAL if digits[0] > _LONGEST else DECIMAL
 
 
 def faults_of(partition: Partition, lake_type: str) -> list[ReaderFault]:

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cdc_lib.errors import ForeignChange
-from cdc_lib.lake.evolution import widens
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.foreign import LakeCommit, LakeField, Past
 from cdc_lib.model.lake_table import LakeTable, Marker, TableFingerprint
+from cdc_lib.model.lake_types import widens
 from cdc_lib.model.merge_plan import MergePlan, TableCut
 from cdc_lib.model.position import Point
 

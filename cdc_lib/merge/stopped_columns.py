@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from cdc_lib.errors import MergeError, SchemaChangeStopped
-from cdc_lib.lake.evolution import holds, widens
 from cdc_lib.lake.routing import RoutedTable
 from cdc_lib.merge.column_policy import ColumnDecision
 from cdc_lib.merge.column_statements import ColumnStatement, names_word, statement_of, statements_on
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.merge.stopped_change import StoppedChange
 from cdc_lib.model.lake_table import LakeTable, Marker
+from cdc_lib.model.lake_types import holds, widens
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.schema_policy import SchemaPolicy
 from cdc_lib.model.schema_question import SchemaChangeKind

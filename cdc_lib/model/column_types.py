@@ -16,7 +16,7 @@ Kind = Literal[
 ]  # fmt: skip
 
 Form = Literal["", "old", "compressed", "inet4", "inet6", "uuid"]
-"""How a value is written, where its kind alone does not say it; see :class:`cdc_lib.model.schema.SourceType`."""
+"""How a value is written, where its kind alone does not say it; see :class:`SourceType`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,9 @@ class Family:
         has_fraction: has a declared number of fractional digits of a second.
         has_point: its text may have a decimal point, and zeros at its end say nothing.
         is_float: FLOAT and DOUBLE: compared by their bits; in an index two zeros are one key.
+        is_integer: whole numbers of a width in bytes.
+        has_members: labels in a declared order.
+        null_by_setting: whether a column without a word about it allows NULL depends on the server's settings.
         orders_alike: the lake orders its values as the source does.
         signs: before and after the text of a key's value in an SQL literal, formatted with the character set. Texts and bytes are hex
             digits there.
@@ -39,6 +42,9 @@ class Family:
         bound: of kinds whose keys can be read in chunks, as ORDER BY and a comparison with a literal agree at the source: what a
             person may write as an end of a range, for messages.
         pattern: of such texts as keys have them; dates are parsed.
+        declared: parts of a :class:`SourceType` that a table map declares.
+        spelling: the type as the server writes it, formatted with the type, the name of an integer, and its sign; empty where the
+            kind does not tell it.
     """
 
     lake_type: str
@@ -48,11 +54,16 @@ class Family:
     has_fraction: bool = False
     has_point: bool = False
     is_float: bool = False
+    is_integer: bool = False
+    has_members: bool = False
+    null_by_setting: bool = False
     orders_alike: bool = False
     signs: tuple[str, str] = ("", "")
     typed: tuple[str, str] | None = None
     bound: str = ""
     pattern: str = ""
+    declared: tuple[str, ...] = ()
+    spelling: str = ""
 
     @property
     def walks(self) -> bool:
@@ -65,11 +76,21 @@ class Family:
         return self.signs[0].endswith("X'")
 
 
+_DIGITS = "{0.kind}({0.scale})"
 _QUOTED, _HEX, _TEXT = ("'", "'"), ("X'", "'"), ("_{} X'", "'")
 _MOMENT = ("CAST('", "' AS DATETIME(6))")
 
 FAMILIES: dict[Kind, Family] = {
-    "int": Family("int", 4, orders_alike=True, bound="a whole number", pattern=r"-?\d{1,20}"),
+    "int": Family(
+        "int",
+        4,
+        orders_alike=True,
+        bound="a whole number",
+        pattern=r"-?\d{1,20}",
+        is_integer=True,
+        declared=("width", "unsigned"),
+        spelling="{1}{2}",
+    ),
     "decimal": Family(
         "string",
         3,
@@ -78,8 +99,10 @@ FAMILIES: dict[Kind, Family] = {
         typed=("CAST('", "' AS DECIMAL({0.precision},{0.scale}))"),
         bound="a number",
         pattern=r"-?\d+(\.\d+)?",
+        declared=("precision", "scale"),
+        spelling="decimal({0.precision},{0.scale}){2}",
     ),
-    "float": Family("float", 7, has_point=True, is_float=True),
+    "float": Family("float", 7, has_point=True, is_float=True, spelling="float"),
     "double": Family(
         "double",
         8,
@@ -88,8 +111,9 @@ FAMILIES: dict[Kind, Family] = {
         orders_alike=True,
         bound="a number",
         pattern=r"-?\d+(\.\d+)?([eE][-+]?\d+)?",
+        spelling="double",
     ),
-    "bit": Family("bigint", -7),
+    "bit": Family("bigint", -7, declared=("width",), spelling="bit({0.width})"),
     "string": Family(
         "string",
         12,
@@ -97,9 +121,16 @@ FAMILIES: dict[Kind, Family] = {
         signs=_TEXT,
         typed=("CONVERT(_utf8mb4 X'", "' USING {0.charset}) COLLATE {1}"),
         bound="a text of the column's character set",
+        declared=("charset",),
     ),
     "bytes": Family(
-        "binary", 2004, orders_alike=True, signs=_HEX, bound="hex digits such as 0x1F", pattern="([0-9a-f]{2})*"
+        "binary",
+        2004,
+        orders_alike=True,
+        signs=_HEX,
+        bound="hex digits such as 0x1F",
+        pattern="([0-9a-f]{2})*",
+        declared=("charset",),
     ),
     "date": Family(
         "date",
@@ -109,6 +140,7 @@ FAMILIES: dict[Kind, Family] = {
         signs=_QUOTED,
         typed=("CAST('", "' AS DATE)"),
         bound="a date such as 2026-01-31",
+        spelling="date",
     ),
     "time": Family(
         "string",
@@ -119,6 +151,8 @@ FAMILIES: dict[Kind, Family] = {
         typed=("CAST('", "' AS TIME(6))"),
         bound="a time such as 12:00:00",
         pattern=r"-?\d{1,3}:[0-5]\d:[0-5]\d(\.\d{1,6})?",
+        declared=("scale",),
+        spelling=_DIGITS,
     ),
     "datetime": Family(
         "timestamp_ntz",
@@ -130,6 +164,8 @@ FAMILIES: dict[Kind, Family] = {
         signs=_QUOTED,
         typed=_MOMENT,
         bound="a time such as 2026-01-31 12:00:00",
+        declared=("scale",),
+        spelling=_DIGITS,
     ),
     "timestamp": Family(
         "timestamp",
@@ -141,11 +177,14 @@ FAMILIES: dict[Kind, Family] = {
         signs=_QUOTED,
         typed=_MOMENT,
         bound="a time in UTC such as 2026-01-31 12:00:00",
+        declared=("scale",),
+        spelling=_DIGITS,
+        null_by_setting=True,
     ),
-    "year": Family("int", 12, orders_alike=True, bound="a year of four digits", pattern=r"\d{4}"),
-    "enum": Family("string", 1, has_charset=True, signs=_TEXT),
-    "set": Family("string", 1, has_charset=True, signs=_TEXT),
-    "json": Family("string", 12, signs=_QUOTED),
+    "year": Family("int", 12, orders_alike=True, bound="a year of four digits", pattern=r"\d{4}", spelling="year"),
+    "enum": Family("string", 1, has_charset=True, signs=_TEXT, has_members=True, declared=("charset",)),
+    "set": Family("string", 1, has_charset=True, signs=_TEXT, has_members=True, declared=("charset",)),
+    "json": Family("string", 12, signs=_QUOTED, spelling="json"),
     "unsupported": Family("binary", 1111),
 }
 
@@ -233,9 +272,136 @@ BY_WORD = {word: one for one in COLUMN_TYPES for word in one.words}
 INTEGERS = {one.name: one.width for one in COLUMN_TYPES if one.kind == "int"}
 """Bytes of a value."""
 
+_OF_WIDTH = {width: name for name, width in INTEGERS.items()}
+
 LONG_TEXTS = {one.name: one.prefix for one in COLUMN_TYPES if one.kind == "string" and one.prefix}
 LONG_BYTES = {one.name: one.prefix for one in COLUMN_TYPES if one.kind == "bytes" and one.prefix}
 """TEXT and BLOB: bytes of the length before a value."""
 
 CAST_FORMS = frozenset(one.form for one in COLUMN_TYPES if one.form)
 """Forms whose values SELECT shows in another format; CAST AS BINARY gives the bytes of the binlog."""
+
+AsBoolean = Literal["error", "as_true"]
+"""What a value other than 0 and 1 is in a column that the lake holds as a boolean."""
+
+BOOLEAN = "boolean"
+"""The lake's type of such a column."""
+
+MAX_DECIMAL_DIGITS = 38
+"""Digits that the lake's decimal type holds; longer ones are kept as exact text."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceType:
+    """A column's type, with all that is needed to read its bytes.
+
+    Args:
+        kind: family of the type; each family has one file under ``cdc_lib/binlog/types``.
+        width: integers: bytes (1, 2, 3, 4, 8); bit: bits; string and bytes: declared length in bytes; else 0.
+        unsigned: integers only.
+        precision: decimal: digits in all.
+        scale: decimal: digits after the point; time, datetime and timestamp: fractional digits (0 to 6).
+        charset: string, enum and set: MySQL's name of the character set, for example ``latin1``.
+        members: enum and set: the labels in their declared order.
+        text: the type as the server writes it, for people; may be empty if only the binlog describes the column.
+        form: how the value is written, where its kind alone does not say it: ``old`` (time, datetime and timestamp before
+            MySQL 5.6), ``compressed`` (a compressed column of MariaDB), ``inet4``, ``inet6``, ``uuid``; else empty.
+        as_text: date, datetime and timestamp: the lake holds the text that SELECT shows.
+        as_boolean: integers of one byte: the lake holds a boolean; what other values than 0 and 1 are. None for a number.
+    """
+
+    kind: Kind
+    width: int = 0
+    unsigned: bool = False
+    precision: int = 0
+    scale: int = 0
+    charset: str = ""
+    members: tuple[str, ...] = ()
+    text: str = ""
+    form: str = ""
+    as_text: bool = False
+    as_boolean: AsBoolean | None = None
+
+    @property
+    def family(self) -> Family:
+        """What it has in common with the other types of its kind."""
+        return FAMILIES[self.kind]
+
+    def literal(self, text: str, charset: str = "") -> str:
+        """Return a key's value as SQL.
+
+        Args:
+            text: as :func:`cdc_lib.snapshot.chunks.key_text` has it.
+            charset: of a text; empty for the column's own.
+        """
+        before, after = self.signs(charset)
+        return f"{before}{text}{after}"
+
+    def signs(self, charset: str = "") -> tuple[str, str]:
+        """Return what :meth:`literal` has before and after the text."""
+        before, after = self.family.signs
+        return before.format(charset or self.charset), after
+
+    @property
+    def spelled(self) -> str:
+        """As the server writes it; else as far as the binlog says it, which does not tell CHAR from VARCHAR: such ones are empty."""
+        name, unsigned = _OF_WIDTH.get(self.width, ""), " unsigned" if self.unsigned else ""
+        return self.text or self.family.spelling.format(self, name, unsigned).replace("(0)", "")
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether columns of it are read."""
+        return self.kind != "unsupported"
+
+    @property
+    def is_short_year(self) -> bool:
+        """Whether SELECT shows two digits of a year: MariaDB's YEAR(2), of which the binlog has all four."""
+        return self.kind == "year" and self.text.lower().replace(" ", "").startswith("year(2)")
+
+    @property
+    def has_digits(self) -> bool:
+        """Whether it is FLOAT(M,D) or DOUBLE(M,D): the server rounds what it looks up in an index, but not every value that it stores."""
+        return self.family.is_float and "(" in self.text
+
+    @property
+    def orders_alike(self) -> bool:
+        """Whether the lake orders its values as the source does."""
+        return self.family.orders_alike and self.lake_type not in (BOOLEAN, "string")
+
+    @property
+    def may_be_boolean(self) -> bool:
+        """Whether it is TINYINT, also BOOL and BOOLEAN. The binlog does not have the display width of TINYINT(1)."""
+        return self.family.is_integer and self.width == 1
+
+    @property
+    def lake_type(self) -> str:
+        """The lake's name of the type that holds every value of this one exactly.
+
+        One of ``boolean``, ``int``, ``bigint``, ``decimal(p,s)``, ``float``, ``double``, ``string``, ``binary``, ``date``,
+        ``timestamp_ntz`` (no time zone: DATETIME) and ``timestamp`` (an instant: TIMESTAMP), as Spark SQL spells them.
+        """
+        if self.as_text:
+            return "string"
+        if self.as_boolean is not None:
+            return BOOLEAN
+        match self.kind:
+            case "int":
+                return _integer(self.width, unsigned=self.unsigned)
+            case "bit":
+                return "bigint" if self.width < 64 else "decimal(20,0)"  # bits of a bigint
+            case "decimal" if self.precision <= MAX_DECIMAL_DIGITS:
+                return f"decimal({self.precision},{self.scale})"
+            case _:
+                return self.family.lake_type
+
+
+def _integer(width: int, *, unsigned: bool) -> str:
+    if width < 4:  # up to MEDIUMINT both signs fit
+        return "int"
+    if width == 4:
+        return "bigint" if unsigned else "int"
+    return "decimal(20,0)" if unsigned else "bigint"
+
+
+PLAIN_BYTES = SourceType("bytes")
+"""Of cells that are taken as they come."""

@@ -52,6 +52,15 @@ def shared_texts(source_type: SourceType) -> SharedTexts:
     return SharedTexts()
 
 
+def member_bytes(source_type: SourceType) -> int:
+    """Return the bytes of a value in a row: of the number of an ENUM's label, or of a SET's bits."""
+    count = len(source_type.members)
+    if source_type.kind == "enum":
+        return 1 if count < 256 else 2
+    size = (count + 7) // 8
+    return size if size <= 4 else 8
+
+
 def _repeated(members: tuple[str, ...]) -> Iterator[int]:
     """Yield the numbers, from 1, of members that an earlier one equals."""
     seen: set[str] = set()

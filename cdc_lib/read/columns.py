@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from pyiceberg.types import IcebergType, NestedField
 
 from cdc_lib.errors import ConfigError
-
-_ARROW: dict[type[IcebergType], Callable[[Any], pa.DataType]] = {
-    BooleanType: lambda _: pa.bool_(),
-    IntegerType: lambda _: pa.int32(),
-    LongType: lambda _: pa.int64(),
-    FloatType: lambda _: pa.float32(),
-    DoubleType: lambda _: pa.float64(),
-    DecimalType: lambda of: pa.decimal128(of.precision, of.scale),
-    DateType: lambda _: pa.date32(),
-    TimeType: lambda _: pa.time64("us"),
-    TimestampType: lambda _: pa.timestamp("us"),
-    TimestamptzType: lambda _: pa.timestamp("us", tz="UTC"),
-    StringType: lambda _: pa.string(),
-    BinaryType: lambda _: pa.binary(),
-    FixedType: lambda of: pa.binary(len(of)),
-    UUIDType: lambda _: pa.binary(16),
-}
+from cdc_lib.lake.arrow_types import arrow_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +65,7 @@ class Columns:
     @property
     def readable(self) -> tuple[ReadColumn, ...]:
         """All columns but those whose type cannot be read without Spark."""
-        return self.choose(name for name, one in self._fields.items() if type(one.field_type) in _ARROW)
+        return self.choose(name for name, one in self._fields.items() if _arrow_of(one) is not None)
 
     def choose(self, names: Iterable[str] | None) -> tuple[ReadColumn, ...]:
         """Return columns by their names; all for None.
@@ -134,14 +101,21 @@ class Columns:
 
 
 def _column(field: NestedField, table: str) -> ReadColumn:
-    to_arrow = _ARROW.get(type(field.field_type))
-    if to_arrow is None:
+    if (kind := _arrow_of(field)) is None:
         raise ConfigError(
             f"column {field.name} has the type {field.field_type}, which is not read without Spark",
             hint="Name the other columns.",
             table=table,
         )
-    return ReadColumn(field.name, field.field_id, to_arrow(field.field_type), field.initial_default)
+    return ReadColumn(field.name, field.field_id, kind, field.initial_default)
+
+
+def _arrow_of(field: NestedField) -> pa.DataType | None:
+    """Return the Arrow type of a column; None if it cannot be read without Spark."""
+    try:
+        return arrow_of(str(field.field_type))
+    except KeyError:
+        return None
 
 
 def in_order(tables: Sequence[pa.Table], columns: Sequence[ReadColumn]) -> pa.Table:

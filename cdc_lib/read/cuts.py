@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.lake.arrow_types import parse_instant
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.position import Position
 from cdc_lib.model.server_identity import Flavor
 from cdc_lib.ports import ObjectStore
-from cdc_lib.read.key_text import parse_instant
 from cdc_lib.store import documents
 from cdc_lib.store.cuts import cut_of, last_cut, last_cut_by, listed_cuts
 

@@ -77,7 +77,9 @@ class Deletes:
         vector = self._files.vectors.get(file.path)
         if vector is not None:
             # It has the rows of all files of positions before it.
-            found: Deleted = self._cache.get(("vector", vector.path, vector.offset), lambda: self._vector(vector))
+            found: Deleted = self._cache.get(
+                ("deletion vector", vector.path, vector.offset), lambda: self._vector(vector)
+            )
             return found
         covering = [one for one in self._files.positions if one.may_cover(file)]
         parts = [self._positions(one).get(file.path) for one in covering]

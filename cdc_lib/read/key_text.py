@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.lake.arrow_types import kind_of
 from cdc_lib.model.pace import counted
-from cdc_lib.read.keys import kind_of
 
 
 def parse_parts(schema: pa.Schema, key: Sequence[str], texts: Sequence[str]) -> tuple[Any, ...]:
@@ -48,44 +46,8 @@ def parse_key(schema: pa.Schema, key: Sequence[str], text: str) -> tuple[Any, ..
 
 
 def _part(column: pa.Field, text: str) -> Any:
-    parse, expected = _PARSERS[kind_of(column.type)]
+    kind = kind_of(column.type)
     try:
-        return parse(text)
-    except (ValueError, InvalidOperation) as error:
-        raise ConfigError(f"key column {column.name} takes {expected}, not {text!r}", hint="") from error
-
-
-def _boolean(text: str) -> bool:
-    if text not in ("true", "false"):
-        raise ValueError(text)
-    return text == "true"
-
-
-def parse_instant(text: str) -> datetime:
-    """Return a time in ISO 8601; it is UTC if it has no time zone.
-
-    Raises:
-        ValueError: it is not a time.
-    """
-    time = datetime.fromisoformat(text)
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-
-
-def _time(text: str) -> datetime:
-    time = datetime.fromisoformat(text)
-    if time.tzinfo is not None:
-        raise ValueError(text)
-    return time
-
-
-_PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "integer": (int, "a whole number"),
-    "decimal": (Decimal, "a number"),
-    "float": (float, "a number"),
-    "boolean": (_boolean, "true or false"),
-    "date": (date.fromisoformat, "a date such as 2026-01-31"),
-    "timestamp": (_time, "a time without zone, such as 2026-01-31T12:00:00"),
-    "instant": (parse_instant, "a time such as 2026-01-31T12:00:00"),
-    "text": (str, "text"),
-    "binary": (bytes.fromhex, "hex digits"),
-}
+        return kind.parse(text)
+    except (ValueError, ArithmeticError) as error:
+        raise ConfigError(f"key column {column.name} takes {kind.written}, not {text!r}", hint="") from error

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from cdc_lib.apply.key_rows import OrderValue, RowKey
 from cdc_lib.errors import ConfigError
+from cdc_lib.lake.arrow_types import kind_of
 from cdc_lib.model.pace import counted
 from cdc_lib.read.columns import ReadColumn
 
@@ -73,10 +74,10 @@ class KeyColumns:
     def _order_value(self, column: ReadColumn, value: Any) -> OrderValue:
         if value is None:
             return None
-        expected = _EXPECTED[kind_of(column.type)]
-        if not expected.takes(value):
+        kind = kind_of(column.type)
+        if not kind.takes(value):
             raise self._refused(
-                f"key column {column.name} takes {expected.text}, and {type(value).__name__} is given",
+                f"key column {column.name} takes {kind.given}, and {type(value).__name__} is given",
                 column=column.name,
             )
         return order_value(column.type, value)
@@ -86,72 +87,27 @@ class KeyColumns:
         return ConfigError(message, hint=f"The key is {shown}.", table=self.table, **context)
 
 
-def kind_of(of: pa.DataType) -> str:
-    """Return what a key column holds: integer, text, and so on; ``instant`` is a time with a time zone."""
-    if pa.types.is_timestamp(of):
-        return "instant" if of.tz else "timestamp"
-    kinds = {
-        "boolean": pa.types.is_boolean,
-        "integer": pa.types.is_integer,
-        "float": pa.types.is_floating,
-        "decimal": pa.types.is_decimal,
-        "date": pa.types.is_date,
-        "text": pa.types.is_string,
-        "binary": lambda one: pa.types.is_binary(one) or pa.types.is_fixed_size_binary(one),
-        "time": pa.types.is_time,
-    }
-    return next(name for name, holds in kinds.items() if holds(of))
-
-
-@dataclass(frozen=True, slots=True)
-class _Expected:
-    types: tuple[type, ...]
-    text: str
-    but: tuple[type, ...] = (bool,)
-    """Types that Python derives from them."""
-    zoned: bool | None = None
-
-    def takes(self, value: Any) -> bool:
-        is_type = isinstance(value, self.types) and not isinstance(value, self.but)
-        return is_type and (self.zoned is None or (value.tzinfo is not None) == self.zoned)
-
-
-_EXPECTED = {
-    "boolean": _Expected((bool,), "a bool", ()),
-    "integer": _Expected((int,), "an int"),
-    "float": _Expected((int, float), "a float"),
-    "decimal": _Expected((int, Decimal), "a Decimal or an int"),
-    "date": _Expected((date,), "a date", (datetime,)),
-    "timestamp": _Expected((datetime,), "a datetime without a time zone", zoned=False),
-    "instant": _Expected((datetime,), "a datetime with a time zone", zoned=True),
-    "text": _Expected((str,), "a str"),
-    "binary": _Expected((bytes, bytearray), "bytes"),
-    "time": _Expected((), "nothing: a time is no key"),
-}
-
-
 def order_value(of: pa.DataType, value: Any) -> OrderValue:
     """Return a Python value as an order value.
 
     Raises:
         NoSuchKey: the type cannot hold it.
     """
-    kind = kind_of(of)
-    if kind == "integer":
+    if pa.types.is_integer(of):
         least = -(1 << (of.bit_width - 1))
         if not least <= value < -least:
             raise NoSuchKey
         return int(value)
-    if kind == "decimal":
+    if pa.types.is_decimal(of):
         return _unscaled(of, Decimal(value))
-    if kind == "date":
+    if pa.types.is_date(of):
         return int((value - _EPOCH_DAY).days)
-    if kind in ("timestamp", "instant"):
-        since = (value if kind == "instant" else value.replace(tzinfo=UTC)) - _EPOCH
+    if pa.types.is_timestamp(of):
+        since = (value if of.tz else value.replace(tzinfo=UTC)) - _EPOCH
         return int((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds)
-    if kind == "text":
+    if isinstance(value, str):
         return _utf8(value)
-    return bytes(value) if kind == "binary" else _number(of, value)
+    return bytes(value) if isinstance(value, bytes | bytearray) else _number(of, value)
 
 
 def _utf8(text: str) -> bytes:

@@ -36,7 +36,7 @@ _SAME_BYTES = frozenset(
 def can_be_looked_up(schema: TableSchema) -> bool:
     """Whether the table has a key whose values can be written as literals."""
     types = {column.name: column.type for column in schema.columns}
-    return bool(schema.primary_key) and all(types[name].kind != "unsupported" for name in schema.primary_key)
+    return bool(schema.primary_key) and all(types[name].is_supported for name in schema.primary_key)
 
 
 def converts_exactly(schema: TableSchema) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.column_types import CAST_FORMS
+from cdc_lib.model.column_types import CAST_FORMS, PLAIN_BYTES
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.members import shared_texts
 from cdc_lib.model.row_selection import RowSelection
-from cdc_lib.model.schema import Column, SourceType, TableSchema
+from cdc_lib.model.schema import Column, TableSchema
 from cdc_lib.model.window import TaskRange
 
 
@@ -131,7 +131,7 @@ def select_upper(
 
 def key_schema(schema: TableSchema) -> TableSchema:
     """Return the schema of only the key's columns, as bytes: no value of them can be a fault."""
-    columns = tuple(Column(name, SourceType("bytes")) for name in schema.primary_key)
+    columns = tuple(Column(name, PLAIN_BYTES) for name in schema.primary_key)
     return TableSchema(schema.database, schema.table, columns, schema.primary_key)
 
 

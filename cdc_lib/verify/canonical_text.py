@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from cdc_lib.model.column_types import CAST_FORMS
+from cdc_lib.model.column_types import CAST_FORMS, MAX_DECIMAL_DIGITS
 from cdc_lib.model.lexer import quoted
-from cdc_lib.model.schema import MAX_DECIMAL_DIGITS, Column
+from cdc_lib.model.schema import Column
 from cdc_lib.model.value_policy import ValuePolicy
 
 MAX_HEX_WIDTH = 65_535

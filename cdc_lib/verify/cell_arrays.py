@@ -15,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_lib.model.schema import MAX_DECIMAL_DIGITS, SourceType
-from cdc_lib.verify.canonical_text import MAX_HEX_WIDTH, NULL, Cell
+from cdc_lib.lake.arrow_types import arrow_type
+from cdc_lib.model.column_types import MAX_DECIMAL_DIGITS
+from cdc_lib.model.schema import SourceType
+from cdc_lib.verify.canonical_text import MAX_HEX_WIDTH, NULL, Cell, float_of
 from cdc_lib.verify.hash_kernel import Hashes, hash_of_each
 
 _EXACT = Context(prec=2 * MAX_DECIMAL_DIGITS)
@@ -46,6 +48,24 @@ def text_array(cell: Cell, values: pa.Array | pa.ChunkedArray) -> pa.Array:
     if texts is not None:
         return texts
     return pa.array([None if one is None else text_of(source, one) for one in array.to_pylist()], pa.string())
+
+
+def key_columns(cells: Sequence[Cell], keys: Sequence[Sequence[str]]) -> pa.Table:
+    """Return keys, given by the texts of their cells, as the lake holds them, under the names of the source's columns."""
+    columns = [_column(cell.column.type.lake_type, [key[i] for key in keys]) for i, cell in enumerate(cells)]
+    return pa.table(columns, names=[cell.column.name for cell in cells])
+
+
+def _column(lake_type: str, texts: list[str]) -> pa.Array:
+    of = arrow_type(lake_type)
+    if pa.types.is_binary(of):
+        return pa.array([bytes.fromhex(text) for text in texts], of)
+    if pa.types.is_floating(of):
+        return pa.array([float_of(text) for text in texts], of)
+    column = pa.array(texts, pa.string())
+    if pa.types.is_timestamp(of):
+        return column.cast(pa.timestamp("us")).cast(pa.int64()).cast(of)
+    return column.cast(of)
 
 
 def row_hashes(cells: Sequence[Cell], texts: Sequence[pa.Array]) -> Hashes:

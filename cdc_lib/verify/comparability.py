@@ -175,7 +175,7 @@ def _columns(
                     else "the lake table does not have it: no row with it was merged yet",
                 )
             )
-        elif column.type.kind == "unsupported":
+        elif not column.type.is_supported:
             left_out.append(UncomparedColumn(column.name, f"the type {column.type.text} is not read"))
         else:
             columns.append(kept[column.name])  # with the lake's type of it
@@ -199,7 +199,7 @@ def _how(schema: TableSchema) -> How:
     if not schema.primary_key:
         return "copies"
     types = {column.name: column.type for column in schema.columns}
-    return "ranges" if types[schema.primary_key[0]].kind == "int" else "hashes"
+    return "ranges" if types[schema.primary_key[0]].family.is_integer else "hashes"
 
 
 def lake_range(subject: Subject, cuts: int) -> tuple[str, ...]:

@@ -24,11 +24,10 @@ from cdc_lib.read.columns import ReadColumn
 from cdc_lib.read.keys import NoSuchKey, order_value
 from cdc_lib.read.lookup import Many
 from cdc_lib.read.snapshot import PinnedSnapshot, RowGroup, shown
-from cdc_lib.verify.cell_arrays import row_hashes, row_texts, text_array
+from cdc_lib.verify.cell_arrays import key_columns, row_hashes, row_texts, text_array
 from cdc_lib.verify.checksums import ListedRow, Sum
 from cdc_lib.verify.comparability import BUCKETS, Key, Subject
 from cdc_lib.verify.hash_kernel import Hashes, crc32_of_each
-from cdc_lib.verify.key_values import key_columns
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

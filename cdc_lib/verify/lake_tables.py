@@ -8,24 +8,11 @@ from typing import cast
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-)
 
 from cdc_lib.errors import StoreError
 from cdc_lib.lake.catalog import translate_errors
 from cdc_lib.model.lake_table import COMPUTED_PROPERTY, LakeColumn, LakeName, LakeTable, computed_from
+from cdc_lib.model.lake_types import spark_name
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.read.cache import Cache
@@ -39,20 +26,6 @@ from cdc_lib.verify.lake_reader import LakeReader
 
 CACHE_BYTES = 64 << 20
 """Memory for what is read of files."""
-
-_TYPES: dict[type[IcebergType], str] = {
-    BooleanType: "boolean",
-    IntegerType: "int",
-    LongType: "bigint",
-    FloatType: "float",
-    DoubleType: "double",
-    StringType: "string",
-    BinaryType: "binary",
-    DateType: "date",
-    TimestampType: "timestamp_ntz",
-    TimestamptzType: "timestamp",
-}
-"""Names of types as :attr:`cdc_lib.model.schema.SourceType.lake_type` has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +88,9 @@ class LakeTables:
             return None
         snapshot = pin(loaded, table, self.cache, snapshot_id)
         marker = marker_of(loaded.metadata, self.source, table, routed=routed, snapshot_id=snapshot_id)
-        columns = tuple(LakeColumn(name, lake_type_of(of)) for name, of in snapshot.columns.types.items())
+        columns = tuple(LakeColumn(name, spark_name(str(of))) for name, of in snapshot.columns.types.items())
         key = tuple(column.name for column in snapshot.key.columns) if snapshot.has_key else ()
         mode = cast("Mode", snapshot.mode)
         computed = computed_from(loaded.metadata.properties.get(COMPUTED_PROPERTY))
         state = LakeTable(columns, key, mode, marker, snapshot.id, None, {table: marker}, computed=computed)
         return OpenedTable(state, snapshot)
-
-
-def lake_type_of(of: IcebergType) -> str:
-    """Return the name of a column's type."""
-    if isinstance(of, DecimalType):
-        return f"decimal({of.precision},{of.scale})"
-    return _TYPES.get(type(of), str(of))

@@ -11,14 +11,10 @@ from pyspark.sql.functions import col, expr, lit, when
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.lake_table import LakeColumn, LakeTable
+from cdc_lib.model.lake_types import LAKE_TYPES
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.manifest import OP
 from cdc_lib.model.table_mode import RESET
-
-_TYPES = frozenset(
-    {"boolean", "int", "bigint", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz"}
-)
-"""Types of lake columns; decimals besides."""
 
 
 def computed_types(
@@ -46,7 +42,7 @@ def computed_types(
         kind = frame.schema[0].dataType.simpleString()
         if not plan.deterministic():
             raise _refused(name, expression, "its value does not follow from the row alone", lake_table)
-        if kind not in _TYPES and not kind.startswith("decimal"):
+        if kind.partition("(")[0] not in LAKE_TYPES:
             why = f"its type is {kind}, which no lake column has; CAST(... AS ...) gives it another"
             raise _refused(name, expression, why, lake_table)
         found[name] = kind

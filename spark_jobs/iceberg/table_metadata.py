@@ -14,9 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from cdc_lib.model.foreign import LakeField
-
-_SPARK = {"long": "bigint", "timestamp": "timestamp_ntz", "timestamptz": "timestamp", "uuid": "string"}
-"""Iceberg's names of types that Spark names differently."""
+from cdc_lib.model.lake_types import spark_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +164,7 @@ def spark_type(kind: Any) -> str:
         kind: the type as Iceberg's JSON has it: a name, or a mapping for a type with parts.
     """
     if isinstance(kind, str):
-        name = _SPARK.get(kind, kind)
-        if name.startswith("fixed["):
-            return "binary"
-        return name.replace(" ", "") if name.startswith("decimal") else name
+        return spark_name(kind)
     if kind["type"] == "list":
         return f"array<{spark_type(kind['element'])}>"
     if kind["type"] == "map":

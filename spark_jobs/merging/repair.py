@@ -25,7 +25,7 @@ from cdc_lib.ports import LakeRows, MergeChanges, ObjectStore
 from cdc_lib.reselect.rows import Refused, Reread, Reselector
 from cdc_lib.store import layout
 from cdc_lib.store.clock import refuse_later_commit
-from cdc_lib.verify.key_values import key_columns
+from cdc_lib.verify.cell_arrays import key_columns
 from cdc_lib.verify.lake import RepairRequest
 from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.runtime.session import java_now, table_session

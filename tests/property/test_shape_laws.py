@@ -19,9 +19,9 @@ from cdc_lib.config import SourceConfig
 from cdc_lib.config.patterns import captured, matches, matches_column
 from cdc_lib.config.shape import targets_of
 from cdc_lib.errors import ConfigError, IncompatibleSchema
-from cdc_lib.lake.evolution import holds
 from cdc_lib.lake.routing import lake_merges, lake_name
 from cdc_lib.lake.union import union
+from cdc_lib.model.lake_types import holds
 from cdc_lib.model.mask import Mask
 from cdc_lib.model.projection import project
 from cdc_lib.model.route import SOURCE_KEYS, Target, routed_schema

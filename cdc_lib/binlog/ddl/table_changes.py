@@ -18,9 +18,10 @@ from cdc_lib.binlog.framing.damaged_file import skip_event
 from cdc_lib.binlog.framing.scan_progress import ErrorContext
 from cdc_lib.config.shadows import bases
 from cdc_lib.errors import TableReplaced, UnknownEvent
+from cdc_lib.model.column_types import BOOLEAN
 from cdc_lib.model.ddl_effect import AddedDefault, TableStatement
 from cdc_lib.model.position import Position
-from cdc_lib.model.schema import BOOLEAN, Column
+from cdc_lib.model.schema import Column
 from cdc_lib.model.schema_version import Definition
 from cdc_lib.model.table_name import EVERY_TABLE, TableName
 

@@ -7,9 +7,11 @@ columns are, and mostly signs and character sets. Any difference means that a ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cdc_lib.model.column_types import LONG_BYTES, LONG_TEXTS
+from cdc_lib.model.members import member_bytes
+from cdc_lib.model.pace import counted
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 
 _BLOBS, _VARCHARS = (252, 140), (15, 141)
@@ -53,30 +55,15 @@ def disagreement(declared: Sequence[Declared], known: TableSchema) -> str:
 
 def _agree(event: Declared, column: Column) -> bool:
     left, right = event.type, column.type
-    # Whether a TIMESTAMP without a word allows NULL depends on the server's settings.
-    if event.nullable != column.nullable and left.kind != "timestamp":
+    if event.nullable != column.nullable and not left.family.null_by_setting:
         return False
-    if left.kind == "unsupported" and event.code not in (*_BLOBS, *_VARCHARS):
+    if not left.is_supported and event.code not in (*_BLOBS, *_VARCHARS):
         return True  # refused by name a step later
-    if left.kind != right.kind:
+    if left.kind != right.kind or any(getattr(left, of) != getattr(right, of) for of in left.family.declared):
         return False
-    match left.kind:
-        case "int":
-            return (left.width, left.unsigned) == (right.width, right.unsigned)
-        case "bit":
-            return left.width == right.width
-        case "decimal":
-            return (left.precision, left.scale) == (right.precision, right.scale)
-        case _ if left.family.has_fraction:
-            return left.scale == right.scale
-        case "enum":
-            return left.charset == right.charset and event.meta >> 8 == (1 if len(right.members) < 256 else 2)
-        case "set":
-            size = (len(right.members) + 7) // 8
-            return left.charset == right.charset and event.meta >> 8 == (size if size <= 4 else 8)
-        case "string" | "bytes":
-            return left.charset == right.charset and _same_size(event, right)
-    return True
+    if left.family.has_members:
+        return event.meta >> 8 == member_bytes(right)
+    return not left.family.in_hex or _same_size(event, right)
 
 
 def _same_size(event: Declared, right: SourceType) -> bool:
@@ -92,12 +79,7 @@ def _size(event: Declared) -> str:
 
 
 def _shown(kind: SourceType, *, nullable: bool, size: str = "") -> str:
-    text: str = kind.kind
-    if kind.kind == "decimal":
-        text += f"({kind.precision},{kind.scale})"
-    elif kind.family.has_fraction:
-        text += f"({kind.scale})"
-    elif kind.width:
-        text += f" of {kind.width} {'bits' if kind.kind == 'bit' else 'bytes'}"
-    more = ["unsigned" if kind.unsigned else "", kind.charset, "" if nullable else "not null"]
+    text = replace(kind, text="").spelled or kind.kind
+    text += f" of {counted(kind.width, 'byte')}" if kind.width and text == kind.kind else ""
+    more = [kind.charset, "" if nullable else "not null"]
     return " ".join(filter(None, [text + size, *more]))

@@ -191,9 +191,9 @@ def parse(
             source_type, prefix, width = _column(index, code, meta, facts)
         except UnicodeError as error:
             raise _not_text(TableName(database, table), error) from error
-        if known is not None and source_type.kind in ("enum", "set"):
+        if known is not None and source_type.family.has_members:
             source_type = replace(source_type, members=known.columns[index].type.members)
-        if source_type.kind == "unsupported":  # its bytes cannot even be stepped over
+        if not source_type.is_supported:  # its bytes cannot even be stepped over
             refuse_unreadable(TableName(database, table), Column(name, source_type))
         columns.append(Column(name, source_type, nullable[index]))
         prefixes.append(prefix)

@@ -17,8 +17,9 @@ from cdc_lib.binlog.types.long_decimal import LongDecimalCodec
 from cdc_lib.binlog.types.temporal import DateTimeCodec
 from cdc_lib.binlog.types.text import BytesCodec, TextCodec
 from cdc_lib.binlog.types.time import TimeCodec
+from cdc_lib.model.column_types import MAX_DECIMAL_DIGITS
 from cdc_lib.model.members import shared_texts
-from cdc_lib.model.schema import MAX_DECIMAL_DIGITS, SourceType
+from cdc_lib.model.schema import SourceType
 from cdc_lib.model.value_policy import ValuePolicy
 
 
@@ -83,3 +84,30 @@ def _text(source_type: SourceType, values: ValuePolicy, *, from_text: bool) -> C
             return TextCodec(source_type.charset, values)
         case _:
             return TextCodec("utf8mb4", values)
+
+
+USUAL = (
+    SourceType("int", width=4),
+    SourceType("int", width=8),
+    SourceType("int", width=2, unsigned=True),
+    SourceType("int", width=4, unsigned=True),
+    SourceType("int", width=8, unsigned=True),
+    SourceType("bit", width=1),
+    SourceType("bit", width=64),
+    SourceType("year"),
+    SourceType("float"),
+    SourceType("double"),
+    SourceType("decimal", precision=10, scale=2),
+    SourceType("decimal", precision=65, scale=30),
+    SourceType("date"),
+    SourceType("datetime", scale=6),
+    SourceType("timestamp"),
+    SourceType("time"),
+    SourceType("enum", charset="utf8mb4", members=("a",)),
+    SourceType("set", charset="utf8mb4", members=("a",)),
+    SourceType("json"),
+    SourceType("string", width=100, charset="utf8mb4"),
+    SourceType("string", width=100, charset="latin1"),
+    SourceType("bytes", width=100, charset="binary"),
+)
+"""Common column types, whose kernels are compiled before they are used."""

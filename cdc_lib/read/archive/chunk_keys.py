@@ -8,28 +8,14 @@ and of a key that begins with a text every chunk may have it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from cdc_lib.apply.key_rows import OrderValue
-from cdc_lib.model.column_types import Kind
+from cdc_lib.lake.arrow_types import arrow_type, is_exact_number, kind_of
 from cdc_lib.model.manifest import SnapshotChunk
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.read.columns import ReadColumn
-from cdc_lib.read.key_text import parse_instant
-from cdc_lib.read.keys import NoSuchKey, kind_of, order_value
-
-_PARSERS: dict[tuple[Kind, str], Callable[[str], Any]] = {
-    ("int", "integer"): int,
-    ("int", "decimal"): int,
-    ("decimal", "decimal"): Decimal,
-    ("date", "date"): date.fromisoformat,
-    ("datetime", "timestamp"): datetime.fromisoformat,
-    ("timestamp", "instant"): parse_instant,
-}
-"""How a part of a last key is read, by the kind of the source's column and of the lake's, where both have one order."""
+from cdc_lib.read.keys import NoSuchKey, order_value
 
 LastKey = tuple[OrderValue, ...]
 """The first parts of a chunk's last key, as far as the lake orders them as the source does."""
@@ -81,12 +67,13 @@ def _comparable(texts: Sequence[str], schema: TableSchema, key: Sequence[ReadCol
     types = {column.name: column.type for column in schema.columns}
     found: list[OrderValue] = []
     for name, column, text in zip(schema.primary_key, key, texts, strict=False):
-        parse = _PARSERS.get((types[name].kind, kind_of(column.type)))
-        if parse is None:
+        own = arrow_type(types[name].lake_type)
+        is_number = is_exact_number(own) and is_exact_number(column.type)
+        if not types[name].orders_alike or not (is_number or own == column.type):
             break
         try:
-            found.append(order_value(column.type, parse(text)))
-        except (ValueError, InvalidOperation, NoSuchKey):
+            found.append(order_value(column.type, kind_of(column.type).parse(text)))
+        except (ValueError, ArithmeticError, NoSuchKey):
             raise KeyNotOrdered from None
     return tuple(found)
 

@@ -48,6 +48,7 @@ ELSEWHERE = {
     "cdc_lib/model/lexer.py": "words of a lexer",
     "cdc_lib/snapshot/predicate.py": "words of a lexer",
     "cdc_lib/lake/computed.py": "functions of Spark SQL",
+    "cdc_lib/serve/hbase.py": "names of HBase's own JSON",
 }
 """Files that name types but need no change for a new type, and why."""
 

@@ -19,21 +19,21 @@ TEXT = "VARCHAR(9) CHARACTER SET utf8mb4"
 WORDS = [f"{letter}{number}" for letter in "aBçDéz" for number in range(5)]
 """In the order of the column's collation, which is not that of the bytes."""
 
-NUMBERS = {
+IN_ORDER = {
     "negative": ("k INT", "k", [str(number * 7 - 100) for number in range(30)]),
     "unsigned": ("k BIGINT UNSIGNED", "k", [str(2**63 - 15 + number) for number in range(30)]),
     "price": ("k DECIMAL(9, 2)", "k", [f"{number - 15}.{number:02}" for number in range(30)]),
     "day": ("k DATE", "k", [f"'19{60 + number}-02-03'" for number in range(30)]),
     "time": ("k DATETIME(6)", "k", [f"'1969-12-31 23:59:{number}.000001'" for number in range(30, 60)]),
     "moment": ("k TIMESTAMP(3)", "k", [f"'2026-03-29 02:{number}:00.5'" for number in range(30, 60)]),
+    "bytes": ("k VARBINARY(9)", "k", [f"X'{number * 9 % 256:02x}00'" for number in range(30)]),
+    "year": ("k YEAR", "k", [str(1990 + number) for number in range(30)]),
+    "double": ("k DOUBLE", "k", [f"{number - 15}.5e0" for number in range(30)]),
     "number, text": (f"k INT, t {TEXT}", "k, t", [f"{number // 2}, '{'xy'[number % 2]}'" for number in range(30)]),
 }
 TEXTS = {
     "text": (f"k {TEXT}", "k", [f"'{word}'" for word in WORDS]),
     "text, number": (f"k {TEXT}, n INT", "k, n", [f"'{word}', {number}" for word in WORDS[:6] for number in range(5)]),
-    "bytes": ("k VARBINARY(9)", "k", [f"X'{number * 9 % 256:02x}00'" for number in range(30)]),
-    "year": ("k YEAR", "k", [str(1990 + number) for number in range(30)]),
-    "double": ("k DOUBLE", "k", [f"{number - 15}.5e0" for number in range(30)]),
 }
 
 
@@ -97,19 +97,17 @@ def capture(any_server, database, tmp_path):
     return Capture(any_server, database, tmp_path, snapshot={"chunk_rows": 5})
 
 
-@pytest.mark.parametrize("name", [*NUMBERS, *TEXTS])
+@pytest.mark.parametrize("name", [*IN_ORDER, *TEXTS])
 def test_each_row_is_found(capture, name):
-    """Numbers and times by the last keys of the chunks, other keys by the statistics of the files."""
-    chunks = Chunks(capture, *(NUMBERS | TEXTS)[name])
+    """By the last keys of the chunks, but for texts, whose order only the source knows, by the statistics of the files."""
+    chunks = Chunks(capture, *(IN_ORDER | TEXTS)[name])
     names = [column.name for column in chunks.key.columns]
     for row in chunks.rows:
         values, files, manifests = chunks.of_key(tuple(row[one] for one in names))
         assert values == [row["v"]]
-        if name in NUMBERS:
+        if name in IN_ORDER:
             at_the_border = 3 if "," in name else 0
             assert (files <= 3 + at_the_border, manifests <= 5) == (True, True)
-        elif name in ("year", "bytes"):
-            assert files == chunks.count + 2
     assert (len(chunks.rows), chunks.count) == (30, 6)
     present = {tuple(row[one] for one in names) for row in chunks.rows}
     others = [(row[names[0]], *("zz" if isinstance(row[one], str) else 99 for one in names[1:])) for row in chunks.rows]

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import IncompatibleSchema
-from cdc_lib.lake.evolution import AddColumn, WidenColumn, changes_for, holds, lake_columns, widens
+from cdc_lib.lake.evolution import AddColumn, WidenColumn, changes_for, lake_columns
 from cdc_lib.lake.modes import mode_of
 from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
+from cdc_lib.model.lake_types import holds, widens
 from cdc_lib.model.schema import SourceType
 from tests.harness.lake.batches import BIGINT, INT, TEXT, table
 

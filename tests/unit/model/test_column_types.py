@@ -7,28 +7,25 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
 
-import pyarrow as pa
 import pytest
 
 from cdc_lib.binlog.ddl.history.types import spelled
 from cdc_lib.binlog.ddl.history.words import WordReader, words
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.binlog.rows import table_map
-from cdc_lib.binlog.types.registry import codec_for, unreadable
-from cdc_lib.compile_kernels import TYPES as COMPILED
-from cdc_lib.consumers.column_types import mysql_type, sql_type
+from cdc_lib.binlog.types.registry import USUAL, codec_for, unreadable
+from cdc_lib.consumers.entries import sql_type
+from cdc_lib.lake.arrow_types import arrow_type
 from cdc_lib.model.column_types import BY_WORD, COLUMN_TYPES, FAMILIES, Kind
 from cdc_lib.model.schema import Column, TableSchema
 from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.mysql.information_schema import source_type
 from cdc_lib.verify.canonical_text import cell_of
-from cdc_lib.verify.key_values import ARROW
 from tests.harness.docs.type_modules import ELSEWHERE, ROOT, kinds_in, names_types, type_modules
 
 READ = [one for one in COLUMN_TYPES if one.kind != "unsupported"]
 KINDS = set(FAMILIES) - {"unsupported"}
 DATES = {kind for kind, family in FAMILIES.items() if family.is_date}
-LAKE_ORDER = {kind for kind, family in FAMILIES.items() if family.orders_alike}
 
 METADATA = {4: 4, 5: 8, 16: 5, 15: 20, 253: 20, 141: 20, 254: 20, 246: 10 | 2 << 8, 247: 1 << 8, 248: 1 << 8}
 """Of a column in a table map; one byte of length for others."""
@@ -36,11 +33,8 @@ METADATA = {4: 4, 5: 8, 16: 5, 15: 20, 253: 20, 141: 20, 254: 20, 246: 10 | 2 <<
 CHOICES = [
     ("cdc_lib/mysql/information_schema.py", ["source_type"], KINDS, set()),
     ("cdc_lib/binlog/types/registry.py", ["_plain", "_text"], KINDS, set()),
-    # What nothing but the kind has to agree in:
-    ("cdc_lib/binlog/rows/schema_check.py", ["_agree"], KINDS, {"float", "double", "date", "year", "json"}),
     # Texts, BLOBs and types of a name alone are chosen by their names:
     ("cdc_lib/binlog/ddl/history/types.py", ["spelled"], KINDS, {"string", "bytes"}),
-    ("cdc_lib/apply/range_deletes.py", ["_comparable"], LAKE_ORDER, {"int", "year", "decimal", "double"}),
     # Whose text SELECT and the lake share:
     ("cdc_lib/verify/canonical_text.py", ["cell_of"], KINDS, {"time", "json"}),
     # Texts already; an ENUM and a SET too. Dates come before:
@@ -48,6 +42,9 @@ CHOICES = [
     ("cdc_lib/verify/cell_arrays.py", ["_others"], KINDS - DATES, {"string", "enum", "set", "time", "json"}),
 ]
 """File, functions, the kinds that come there, and those that its last branch is meant for."""
+
+MOST = 14
+"""Files of the product that decide by types, the folder of the codecs as one."""
 
 BESIDE = {
     "cdc_lib/binlog/rows/masking.py": "by types of Arrow",
@@ -62,12 +59,6 @@ def declared(one):
     """A type as information_schema declares a column of it."""
     text = f"{one.name}('a','b')" if one.kind in ("enum", "set") else one.name
     return source_type(one.name, text, 10, 2, 6, "utf8mb4" if FAMILIES[one.kind].has_charset else None, 40)
-
-
-def arrow(lake_type):
-    if digits := re.fullmatch(r"decimal\((\d+),(\d+)\)", lake_type):
-        return pa.decimal128(int(digits[1]), int(digits[2]))
-    return ARROW[lake_type]
 
 
 def each(types):
@@ -133,7 +124,7 @@ def test_cells_of_a_type_become_its_lake_type(one, zero_dates, from_text):
     schema = policy.applied(TableSchema("shop", "t", (Column("x", declared(one)),)))
     (column,) = schema.columns
     assert unreadable(column.type) == ""
-    assert codec_for(column.type, policy, from_text=from_text).arrow_type == arrow(column.type.lake_type)
+    assert codec_for(column.type, policy, from_text=from_text).arrow_type == arrow_type(column.type.lake_type)
 
 
 @each(READ)
@@ -144,11 +135,11 @@ def test_a_type_is_compared_and_named_to_consumers(one):
     assert "`x`" in cell.source
     assert "`x`" in cell.lake
     assert sql_type(column.type) != FAMILIES["unsupported"].jdbc
-    assert mysql_type(column.type)
+    assert column.type.spelled
 
 
 def test_the_usual_kernels_of_each_kind_are_compiled_at_install():
-    assert {one.kind for one in COMPILED} == KINDS
+    assert {one.kind for one in USUAL} == KINDS
 
 
 @pytest.mark.parametrize(("path", "functions", "come", "last"), CHOICES, ids=[f"{c[0]}:{c[1][0]}" for c in CHOICES])
@@ -171,9 +162,9 @@ def test_the_page_of_extensions_names_every_file_that_decides_by_types():
     (paragraph,) = re.findall(r"^## A column type\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL)
     listed = set(re.findall(r"`([\w/.]+)`", paragraph)) - {str(Path(__file__).relative_to(ROOT))}
     folder = re.compile(r"(?<=/binlog/types/)\w+\.py$")
-    assert {folder.sub("", path) for path in listed} == {
-        folder.sub("", path) for path in type_modules()
-    } | BESIDE.keys()
+    deciding = {folder.sub("", path) for path in type_modules()}
+    assert {folder.sub("", path) for path in listed} == deciding | BESIDE.keys()
+    assert len(deciding) <= MOST, "a fact of a kind is a part of its row"
 
 
 @pytest.mark.parametrize(

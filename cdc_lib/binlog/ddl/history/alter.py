@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cdc_lib.binlog.ddl.history.charsets import accept_charset, keeps_labels, longest
+from cdc_lib.binlog.ddl.history.charsets import accept_charset
 from cdc_lib.binlog.ddl.history.column import NewColumn, Rules, new_column
 from cdc_lib.binlog.ddl.history.draft import Draft
 from cdc_lib.binlog.ddl.history.keys import accept_key, is_key, is_secondary_key_or_check
-from cdc_lib.binlog.ddl.history.types import Spelled
+from cdc_lib.binlog.ddl.history.types import converted
 from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, parted, words
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.column_types import LONG_BYTES, LONG_TEXTS
@@ -244,17 +244,4 @@ class Alter:
         old, new = column.type.charset, self._converted
         if not old or old in ("binary", new):
             return column
-        kind = column.type
-        if kind.kind in ("enum", "set"):
-            if not keeps_labels(kind.members, old, new):
-                raise CannotFollow("servers keep the bytes of members when they convert them")
-            spelled = Spelled(kind.kind, charset="", members=kind.members)
-        elif kind.text in LONG_TEXTS:
-            # It never shrinks: only a character that may take more bytes asks for more room.
-            octets = kind.width // longest(old) * longest(new) if longest(new) > longest(old) else kind.width
-            size = next((n for n in range(1, 5) if octets < 1 << 8 * n), 4)
-            spelled = Spelled("", text=size, charset="")
-        else:
-            name = "varchar" if kind.text.startswith("varchar") else "char"
-            spelled = Spelled(name, length=kind.width // longest(old), charset="")
-        return Column(column.name, spelled.resolve(new, self._rules.typed), column.nullable)
+        return Column(column.name, converted(column.type, new).resolve(new, self._rules.typed), column.nullable)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from cdc_lib.binlog.ddl.history.charsets import longest
+from cdc_lib.binlog.ddl.history.charsets import keeps_labels, longest
 from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader
 from cdc_lib.binlog.ddl.statement import REAL_AS_FLOAT
 from cdc_lib.model.column_types import BY_WORD, LONG_BYTES, LONG_TEXTS, ColumnType
@@ -85,6 +85,26 @@ class Spelled:
         size = self.prefix(charset)
         name = (_BLOB_NAMES if charset == "binary" else _TEXT_NAMES)[size]
         return typed(name, name, None, None, None, charset, (1 << 8 * size) - 1)
+
+
+def converted(kind: SourceType, to: str) -> Spelled:
+    """Return a type in another character set; it grows to hold as many characters.
+
+    Raises:
+        CannotFollow: labels become others.
+    """
+    old = kind.charset
+    if kind.family.has_members:
+        if not keeps_labels(kind.members, old, to):
+            raise CannotFollow("servers keep the bytes of members when they convert them")
+        return Spelled(kind.kind, charset="", members=kind.members)
+    if kind.text in LONG_TEXTS:
+        # It never shrinks: only a character that may take more bytes asks for more room.
+        octets = kind.width // longest(old) * longest(to) if longest(to) > longest(old) else kind.width
+        size = next((n for n in range(1, 5) if octets < 1 << 8 * n), 4)
+        return Spelled("", text=size, charset="")
+    name = "varchar" if kind.text.startswith("varchar") else "char"
+    return Spelled(name, length=kind.width // longest(old), charset="")
 
 
 def is_too_long(parts: Iterable[SourceType]) -> bool:
