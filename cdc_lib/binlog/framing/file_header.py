@@ -81,14 +81,14 @@ def read_file_header(stream: BinlogStream, flavor: Flavor, file: str) -> FileHea
     made: bytes | None = None
     checksum, gtids = 0, None
     for event in _sent(events_of(stream, file)):
-        kind = event[4] if len(event) > _HEADER else -1
+        kind = event[4] if len(event) >= _HEADER else -1  # a STOP without a checksum has no more
         if kind == 4 and made is not None:  # the end of the file
             break
         if kind in _MAKES_NONE:
             continue
         if kind == 15:
             made, checksum = event, checksum_bytes(event, file=file)
-        elif made is None:
+        elif made is None or kind < 0:
             raise _wrong("first", ValueError(f"it has type {kind}"))
         elif kind in (35, 163) and gtids is None:
             gtids = gtids_before(flavor, kind, event[_HEADER : len(event) - checksum])

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_lib.binlog.framing.boundary_scan import Boundary, BoundaryScan, SearchTarget
-from cdc_lib.binlog.framing.file_header import gtid_list, previous_gtids
+from cdc_lib.binlog.framing.file_header import gtid_list, previous_gtids, read_file_header
 from cdc_lib.errors import DecodeError, PositionNotFound, SourceError
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.position import Position
+from tests.harness.binlog.binlog_files import BinlogFiles
 from tests.harness.binlog.streams import FILE, SID, Binlog, Wire
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -149,3 +150,28 @@ def test_without_commit_times_a_statement_may_have_run_for_an_hour(wanted, found
         checksum=True,
     )
     assert scan.run(Wire(bytes(binlog.wire))).found is found
+
+
+def test_a_file_with_a_stop_alone_has_no_first_transaction():
+    """Without checksums, the event is a header and nothing else."""
+    files = BinlogFiles()
+    for at_start in (False, True, True):
+        files.new_file(5, at_start=at_start)
+    header = read_file_header(files.sent(Position(files.name(2), 4)), "mysql", files.name(2))
+    assert (header.time, header.at_start, header.first) == (EPOCH + timedelta(seconds=5), True, None)
+
+
+@pytest.mark.parametrize("size", range(19))
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_header_with_an_event_that_is_too_short_is_refused(number, size):
+    files = BinlogFiles().new_file(5, at_start=True)
+    wire = files.sent(Position(files.name(1), 4))._data
+    packets = []
+    while len(packets) < 3:
+        end = 4 + int.from_bytes(wire[:3], "little")
+        packets.append(bytes(wire[4:end]))
+        wire = wire[end:]
+    packets[number:] = [b"\0" + bytes([33] * size)]
+    sent = b"".join(len(one).to_bytes(3, "little") + b"\0" + one for one in packets)
+    with pytest.raises(DecodeError):
+        read_file_header(Wire(sent), "mysql", files.name(1))
