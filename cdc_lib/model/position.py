@@ -33,7 +33,7 @@ class Position:
         offset: bytes from the beginning of the file, at least 4.
 
     Raises:
-        ConfigError: the name has no number at its end, or the offset lies before the first event.
+        ConfigError: the name has no number at its end, the offset lies before the first event, or it has more than 63 bits.
     """
 
     file: str
@@ -43,7 +43,7 @@ class Position:
         """Refuse what cannot be a position."""
         if not _FILE_NAME.match(self.file):
             raise ConfigError(f"{self.file!r} is not the name of a binlog file", hint="It looks like binlog.000012.")
-        if self.offset < FIRST_EVENT_OFFSET:
+        if not FIRST_EVENT_OFFSET <= self.offset < 1 << 63:
             raise ConfigError(f"{self.offset} is not an offset in a binlog file", hint="The first event starts at 4.")
 
     @property

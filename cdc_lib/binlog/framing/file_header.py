@@ -81,14 +81,14 @@ def read_file_header(stream: BinlogStream, flavor: Flavor, file: str) -> FileHea
     made: bytes | None = None
     checksum, gtids = 0, None
     for event in _sent(events_of(stream, file)):
-        kind = event[4] if len(event) >= _HEADER else -1  # a STOP without a checksum has no more
+        kind = event[4]
         if kind == 4 and made is not None:  # the end of the file
             break
         if kind in _MAKES_NONE:
             continue
         if kind == 15:
             made, checksum = event, checksum_bytes(event, file=file)
-        elif made is None or kind < 0:
+        elif made is None:
             raise _wrong("first", ValueError(f"it has type {kind}"))
         elif kind in (35, 163) and gtids is None:
             gtids = gtids_before(flavor, kind, event[_HEADER : len(event) - checksum])
@@ -165,7 +165,12 @@ def release_of(event: bytes, **context: str | int) -> tuple[tuple[int, ...], boo
 
 
 def events_of(stream: BinlogStream, file: str) -> Iterator[bytes]:
-    """Yield the events of a stream; each must fit into one packet."""
+    """Yield the events of a stream; each must fit into one packet.
+
+    Raises:
+        SourceError: the server refuses.
+        DecodeError: an event is shorter than its header.
+    """
     data = bytearray()
     buffer = memoryview(bytearray(1 << 16))
     while True:
@@ -176,6 +181,8 @@ def events_of(stream: BinlogStream, file: str) -> Iterator[bytes]:
                 return
             if payload[:1] != b"\0":
                 raise _refused(payload, file)
+            if size <= _HEADER:
+                raise _wrong("short", ValueError(f"it has {size - 1} bytes"), file=file)
             yield payload[1:]
         got = stream.read_into(buffer)
         if got == 0:

@@ -175,3 +175,10 @@ def test_a_header_with_an_event_that_is_too_short_is_refused(number, size):
     sent = b"".join(len(one).to_bytes(3, "little") + b"\0" + one for one in packets)
     with pytest.raises(DecodeError):
         read_file_header(Wire(sent), "mysql", files.name(1))
+
+
+def test_a_rotate_to_where_no_file_ends_is_refused():
+    binlog = Binlog()
+    binlog.event(4, struct.pack("<Q", (1 << 64) - 1) + b"binlog.000002", flags=0x20)
+    with pytest.raises(DecodeError, match="ROTATE"):
+        search(binlog, EPOCH)
