@@ -12,6 +12,7 @@ from rich.table import Table
 
 from cdc_lib.config import credentials_from_environment, load_source
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.status.overview import findings_of
 from demo import database, paths, server
 from demo.paths import AIRFLOW, DATABASE, DemoError, State, shown
 from demo.progress import ProgressDisplay, seconds
@@ -88,7 +89,7 @@ class Demo:
         paths.LAKE.mkdir(exist_ok=True)
         config = load_source(paths.SOURCE_FILE)
         pipeline = Pipeline.open(config, credentials_from_environment(config.server))
-        wrong = [finding for finding in pipeline.preflight() if finding.level == "error"]
+        wrong = [finding for finding in findings_of(pipeline) if finding.level == "error"]
         if wrong:
             lines = "\n".join(f"  {finding.what}: {finding.hint}" for finding in wrong)
             raise DemoError(f"the server is not ready to be followed:\n{lines}")

@@ -6,7 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from cdc_lib.model.manifest import Manifest
-from cdc_lib.pipeline import Pipeline, Status
+from cdc_lib.model.results import Status
+from cdc_lib.pipeline import Pipeline
+from cdc_lib.status.overview import status_of
 from cdc_lib.store import layout
 from cdc_lib.store.documents import load
 from demo.paths import DemoError
@@ -41,7 +43,7 @@ class RunMonitor:
         figures = self._figures
         figures.doing, figures.workload = doing, workload
         self._count_batches()
-        self.status = self.pipeline.status()
+        self.status = status_of(self.pipeline)
         figures.lag, figures.not_merged = self.status.lag_seconds, self.status.pending_bytes
         figures.merged = len(self.status.last_cut.tables) if self.status.last_cut else 0
         runs = self.runs()

@@ -34,7 +34,7 @@ from cdc_lib.model.lake_table import LakeTable, Marker
 from cdc_lib.model.pace import counted, listed
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
-from cdc_lib.pipeline import Pipeline
+from cdc_lib.source import Source
 from cdc_lib.store import documents
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.objects.open import open_at
@@ -118,14 +118,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _merged(config: SourceConfig, options: argparse.Namespace) -> str:
     period, location = period_of(options.since, options.until), options.batches or ""
     request = BackfillRequest(period, tuple(options.tables), options.into, options.copy_suffix, location)
-    pipeline = Pipeline.open(config, Credentials("", ""))
+    source = Source.open(config, Credentials("", ""))
     if options.batches:
-        pipeline = replace(pipeline, store=LayeredStore(open_at(config.store, options.batches), pipeline.store))
-    archive = BackfillArchive(config, pipeline.store, pipeline.cursors)
+        source = replace(source, store=LayeredStore(open_at(config.store, options.batches), source.store))
+    archive = BackfillArchive(source)
     if archive.found(request.period) is None:
         return f"nothing of {request.period} was ever merged"
-    with spark_session(config, store=pipeline.store) as spark:
-        report = backfill(spark, config, pipeline, request)
+    with spark_session(config, store=source.store) as spark:
+        report = backfill(spark, config, source, request)
     if options.report:
         Path(options.report).write_bytes(documents.dump(report))
     return (
@@ -134,7 +134,7 @@ def _merged(config: SourceConfig, options: argparse.Namespace) -> str:
 
 
 def backfill(
-    spark: SparkSession, config: SourceConfig, pipeline: Pipeline, request: BackfillRequest, say: Say = say_line
+    spark: SparkSession, config: SourceConfig, source: Source, request: BackfillRequest, say: Say = say_line
 ) -> BackfillReport:
     """Merge in a running Spark application; retried when another commit moved the lake table.
 
@@ -144,19 +144,19 @@ def backfill(
         ConfigError: the name of a copy, or of a table, is not valid.
     """
     retry = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
-    report: BackfillReport = retry(_attempt, spark, config, pipeline, request, say, set())
+    report: BackfillReport = retry(_attempt, spark, config, source, request, say, set())
     return report
 
 
 def _attempt(
-    spark: SparkSession, config: SourceConfig, pipeline: Pipeline, request: BackfillRequest, say: Say, said: set[str]
+    spark: SparkSession, config: SourceConfig, source: Source, request: BackfillRequest, say: Say, said: set[str]
 ) -> BackfillReport:
-    archive = BackfillArchive(config, pipeline.store, pipeline.cursors)
+    archive = BackfillArchive(source)
     found = archive.found(request.period)
     if found is None:
         return BackfillReport(config.source, str(request.period))
     end = found.end if request.into == "copy" else found.lake
-    tables = archive.chosen_tables(_tables(pipeline, archive, found, end), list(request.tables))
+    tables = archive.chosen_tables(_tables(source, archive, found, end), list(request.tables))
     if request.into == "live":
         tables = _without_held(found, tables, say, said)
     lakes = _lakes(config, tables, request)
@@ -169,11 +169,11 @@ def _attempt(
     refuse_gaps(found.between(low, high), low if is_copy else found.begin, high, config.source)
     low = low if is_copy else max(low, min([found.begin, *(window.start for window in found.windows[:1])]))
     plan = archive.plan(found, low, high)
-    batches = load_plan(pipeline.store, plan)
+    batches = load_plan(source.store, plan)
     decide = BackfillDecision(found.begin, end, (low, high), is_copy=is_copy, from_start=found.from_start)
-    watch = None if is_copy else ForeignChangeDetector(config.source, pipeline.store, plan, batches)
+    watch = None if is_copy else ForeignChangeDetector(config.source, source.store, plan, batches)
     counts = _BatchSelection(decide, archive, config.source, request, say, said)
-    sources = SourceTables(config, pipeline.store, plan, by_table(batches), answers_for(config, pipeline.store), counts)
+    sources = SourceTables(config, source.store, plan, by_table(batches), answers_for(config, source.store), counts)
     job = MergeJob(sources, None, say, None, decide, waits=False, watch=watch)
     say(
         f"{request.period}: {listed((found.chosen, 'window'), (len(found.snapshots), 'snapshot'))}; {counted(len(batches), 'batch')} to read"
@@ -189,9 +189,9 @@ def _attempt(
     )
 
 
-def _tables(pipeline: Pipeline, archive: BackfillArchive, found: Backfill, end: Point) -> list[str]:
+def _tables(source: Source, archive: BackfillArchive, found: Backfill, end: Point) -> list[str]:
     """Return the tables that the batches of the period contain."""
-    return list(tables_of(load_plan(pipeline.store, archive.plan(found, found.begin, end))))
+    return list(tables_of(load_plan(source.store, archive.plan(found, found.begin, end))))
 
 
 def _without_held(found: Backfill, tables: Sequence[str], say: Say, said: set[str]) -> list[str]:

@@ -12,6 +12,7 @@ from cdc_lib.config.source import SourceConfig
 from cdc_lib.model.pace import counted
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.reselect.rows import Reselector
+from cdc_lib.source import Source
 from spark_jobs.job import arguments_of, ended, log_in
 from spark_jobs.merging.run import run
 
@@ -39,7 +40,7 @@ def _merge(config: SourceConfig, options: argparse.Namespace, *, handed: Credent
 
 def _reselector(config: SourceConfig, handed: Credentials | None) -> Reselector:
     """Return a re-selector of the source's rows."""
-    return Pipeline.open(config, log_in(config, handed)).reselector()
+    return Reselector.of(Source.open(config, log_in(config, handed)))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from cdc_lib.config.base import duration
 from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.model.verify import Report
-from cdc_lib.pipeline import Pipeline
+from cdc_lib.reselect.rows import Reselector
+from cdc_lib.source import Source
 from cdc_lib.store import documents
 from cdc_lib.verify.whole.tables import Verifier, rows_to_compare
 from spark_jobs.job import arguments_of, ended, log_in
@@ -53,12 +54,12 @@ def verify(
     config: SourceConfig, credentials: Credentials, tables: Sequence[str], settings: VerifyConfig, *, repair: bool
 ) -> Report:
     """Start Spark and compare."""
-    pipeline = Pipeline.open(config, credentials)
-    rows = rows_to_compare(config, credentials, pipeline.cursors, tables, settings)
-    with spark_session(config, rows, pipeline.store if repair else None) as spark:
+    source = Source.open(config, credentials)
+    rows = rows_to_compare(source, tables, settings)
+    with spark_session(config, rows, source.store if repair else None) as spark:
         lake = SparkLakeSums(spark, config.source)
-        repairer = SparkRepairer(spark, config, pipeline.store, pipeline.reselector()) if repair else None
-        verifier = Verifier(config, credentials, pipeline.store, pipeline.cursors, lake, repairer)
+        repairer = SparkRepairer(spark, config, source.store, Reselector.of(source)) if repair else None
+        verifier = Verifier(source, lake, repairer)
         return verifier.run(tables, settings, say_line)
 
 

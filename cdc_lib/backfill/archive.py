@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from cdc_lib.backfill.decide import BackfillDecision
 from cdc_lib.backfill.other_key import Keys
 from cdc_lib.backfill.period import TimedWindow, chosen, refuse_removed, times_of
-from cdc_lib.config import SourceConfig
 from cdc_lib.config.patterns import exact_table, matches, problem
 from cdc_lib.config.start import timestamp
 from cdc_lib.errors import BatchesMissing, ConfigError
@@ -27,9 +26,8 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.model.xa import Decision, OpenTransaction
 from cdc_lib.model.xa_settlement import check_in_snapshots, not_replayed, opened_before, settle
-from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.store import layout
-from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import stored_windows
@@ -43,15 +41,11 @@ class BackfillArchive:
     """Finds archived batches of one source.
 
     Args:
-        config: of the source.
-        store: holds the batches.
-        cursors: the cursor store.
+        source: the source.
         known: manifests already read, by key.
     """
 
-    config: SourceConfig
-    store: ObjectStore
-    cursors: CursorStore
+    source: Source
     known: dict[str, Manifest] = field(default_factory=dict)
 
     def found(self, period: Period) -> Backfill | None:
@@ -64,7 +58,7 @@ class BackfillArchive:
         """
         drain, lake = self._cursor(DRAIN), self._cursor(LAKE)
         state = Point.at(lake.epoch, lake.position)
-        stored = stored_windows(self.store, self.config.source)
+        stored = stored_windows(self.source.store, self.source.name)
         windows = tuple(acknowledged(stored, drain))
         timed = self._timed(tuple(window for window in windows if window.stop <= state), stored, period)
         firsts = {task: first for task in lake.snapshots if task.complete and (first := self._first(task)) is not None}
@@ -78,7 +72,7 @@ class BackfillArchive:
         ranges += [(one.low, one.read_to) for one in snapshots]
         begin = min(low for low, _ in ranges)
         return Backfill(
-            source=self.config.source,
+            source=self.source.name,
             begin=begin,
             end=min(max(high for _, high in ranges), state),
             lake=state,
@@ -86,7 +80,7 @@ class BackfillArchive:
             chosen=len(selected),
             snapshots=snapshots,
             quarantine=drain.quarantine,
-            from_start=self.config.start != "snapshot" and _source_start(drain) == begin,
+            from_start=self.source.config.start != "snapshot" and _source_start(drain) == begin,
             held=frozenset(lake.places),
         )
 
@@ -134,7 +128,7 @@ class BackfillArchive:
 
     def is_dropped(self, table: TableName) -> bool:
         """Whether the source had dropped a table when the last cut was made."""
-        cut = last_cut(self.store, self.config.source)
+        cut = last_cut(self.source.store, self.source.name)
         return cut is not None and any(one.table == table and one.dropped is not None for one in cut.tables)
 
     def one_key_since(
@@ -166,9 +160,9 @@ class BackfillArchive:
             if wrong := problem(pattern):
                 raise ConfigError(f"not a pattern of tables: {wrong}", hint="database.table, with * and ? for several.")
             named = exact_table(pattern)
-            if named is not None and not self.config.tables.captures(*named.pair):
+            if named is not None and not self.source.config.tables.captures(*named.pair):
                 raise ConfigError(f"not captured: {pattern}", hint="tables: in the source file says what is.")
-        captured = [table for table in tables if self.config.tables.captures(*_parts(table))]
+        captured = [table for table in tables if self.source.config.tables.captures(*_parts(table))]
         return [t for t in captured if not patterns or any(matches(pattern, *_parts(t)) for pattern in patterns)]
 
     def _timed(
@@ -213,7 +207,7 @@ class BackfillArchive:
         began = _source_start(drain)
         from_the_start = began is not None and (not windows or windows[0].start == began)
         oldest = min((time for time in times if time is not None), default=None)
-        refuse_removed(period, oldest, from_the_start=from_the_start, source=self.config.source)
+        refuse_removed(period, oldest, from_the_start=from_the_start, source=self.source.name)
 
     def _opened(self, backfill: Backfill, loaded: list[tuple[str, Manifest]]) -> tuple[OpenTransaction, ...]:
         """Return the XA transactions that were prepared before the windows and committed in them."""
@@ -230,7 +224,7 @@ class BackfillArchive:
         began = _source_start(drain)
         if unknown and (began is None or not backfill.windows or backfill.windows[0].start != began):
             self._refuse_without_rows(unknown, reads)
-        check_in_snapshots(unknown, reads if self.config.start == "snapshot" else (), self.config.source)
+        check_in_snapshots(unknown, reads if self.source.config.start == "snapshot" else (), self.source.name)
         return opened
 
     def _refuse_without_rows(self, unknown: Sequence[tuple[int, Decision]], reads: Sequence[Point]) -> None:
@@ -240,7 +234,7 @@ class BackfillArchive:
                 raise BatchesMissing(
                     f"the XA transaction {decision.xid} is committed in this time, and its rows are in no batch that is stored",
                     hint="Take a --since after its XA COMMIT; else cdc snapshot reads the tables again.",
-                    source=self.config.source,
+                    source=self.source.name,
                     xid=decision.xid,
                     file=decision.position.file,
                     offset=decision.position.offset,
@@ -248,7 +242,7 @@ class BackfillArchive:
 
     def _stored(self, key: str) -> Manifest | None:
         if key not in self.known:
-            found = find_manifest(self.store, key)
+            found = find_manifest(self.source.store, key)
             if found is None:
                 return None
             self.known[key] = found
@@ -265,7 +259,7 @@ class BackfillArchive:
         return found
 
     def _cursor(self, consumer: str) -> Cursor:
-        return required_cursor(self.cursors, self.config.source, consumer)
+        return self.source.required(consumer)
 
 
 def acknowledged(stored: Iterable[StoredWindow], drain: Cursor) -> Iterator[ArchivedWindow]:

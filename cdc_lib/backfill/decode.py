@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.drain.batch import WindowBatches
 from cdc_lib.drain.columns import shape_of
 from cdc_lib.drain.exclusions import Exclusions
@@ -15,6 +14,7 @@ from cdc_lib.model.raw_event import RawArchive
 from cdc_lib.model.window import Window
 from cdc_lib.ports import ObjectStore
 from cdc_lib.schema_history.versions import ArchivedHistories
+from cdc_lib.source import Source
 from cdc_lib.store import layout
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.raw_archive import read_facts
@@ -25,15 +25,11 @@ class ArchiveDecoder:
     """Writes the files of windows from their raw events.
 
     Args:
-        config: of the source.
-        credentials: of the source; the server is not asked.
-        live: holds the raw events and the schema history.
-        target: where the files go; it may be ``live``.
+        source: its store holds the raw events and the schema history; the server is not asked.
+        target: where the files go; it may be the source's store.
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    live: ObjectStore
+    source: Source
     target: ObjectStore
 
     def write(self, window: Window, raw: RawArchive, cursor: Cursor) -> Manifest:
@@ -48,15 +44,15 @@ class ArchiveDecoder:
             CorruptBatch: the raw events are damaged.
             DecodeError: an event cannot be decoded.
         """
-        key = layout.manifest_key(window)
-        known = read_facts(self.live, key, raw)
-        config = self.config.model_copy(update={"raw_archive": False}).with_text_keys(cursor.text_keys)
-        origin = ArchivedOrigin(self.live, key, raw, known)
-        versions = LayeredStore(self.target, self.live) if self.target is not self.live else self.live
+        live, key = self.source.store, layout.manifest_key(window)
+        known = read_facts(live, key, raw)
+        config = self.source.config.model_copy(update={"raw_archive": False}).with_text_keys(cursor.text_keys)
+        origin = ArchivedOrigin(live, key, raw, known)
+        versions = LayeredStore(self.target, live) if self.target is not live else live
         histories = ArchivedHistories(
-            config, self.credentials, versions, window.epoch, archived_facts(known), known.charsets,
+            config, self.source.credentials, versions, window.epoch, archived_facts(known), known.charsets,
             dict.fromkeys(cursor.versions, False),
         )  # fmt: skip
-        batches = WindowBatches(config, self.target, shape_of(config, self.credentials), origin)
+        batches = WindowBatches(config, self.target, shape_of(config, self.source.credentials), origin)
         excluded = Exclusions.of(cursor, window)
         return batches.write(window, histories, (), excluded, {})

@@ -35,7 +35,7 @@ def preview(archive: BackfillArchive, request: BackfillRequest) -> BackfillPrevi
     tables = tables if request.into == "copy" else found.of_lake(tables)
     end = found.end if request.into == "copy" else max(found.end, found.lake)
     merged = archive.batches(archive.plan(found, found.begin, end))
-    routed_tables = [routed for lake in lake_merges(archive.config, tables) for routed in lake.routed_tables]
+    routed_tables = [routed for lake in lake_merges(archive.source.config, tables) for routed in lake.routed_tables]
     by_key = [one for routed in routed_tables for one in _of_other_keys(archive, found, request, routed, merged)]
     return BackfillPreview(
         str(request.period),
@@ -67,7 +67,7 @@ def _of_other_keys(
         return
     if sorted_out.others:
         since = archive.one_key_since(routed.table, batches, decide, keys_of)
-        error = refusal(routed.table, sorted_out, archive.config.source, request, since)
+        error = refusal(routed.table, sorted_out, archive.source.name, request, since)
         yield RefusedTable(routed.table, error.message, error.hint)
     elif sorted_out.windows:
         yield left_out_windows(routed.table, sorted_out)

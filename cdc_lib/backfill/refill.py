@@ -14,21 +14,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from cdc_lib.backfill.refill_window import RefilledWindow, WindowRefiller
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import ConfigError, CorruptBatch
 from cdc_lib.model.cursor import DRAIN, KEPT_MOVES, LAKE, Cursor, Move
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
-from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.plan.gaps import position_of, refuse_lost
-from cdc_lib.plan.start import address_of
-from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.snapshot.request import SnapshotRequests
+from cdc_lib.source import Source
 from cdc_lib.store import layout
-from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import chained, known_windows
 
@@ -54,16 +50,10 @@ class BatchRefill:
     """Restores the missing batches of one source.
 
     Args:
-        config: of the source.
-        credentials: log-in of the source.
-        store: holds the batches.
-        cursors: the cursor store.
+        source: the source.
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
-    cursors: CursorStore
+    source: Source
 
     def missing(self) -> list[MissingBatch]:
         """Return the windows between the lake and the drain cursor whose batches are missing or incomplete, in order.
@@ -71,7 +61,7 @@ class BatchRefill:
         Raises:
             CursorMissing: a cursor is missing.
         """
-        refuse_lost(self.store, self.cursors, self.config.source)
+        refuse_lost(self.source)
         drain, lake = self._both()
         return list(self._in_flight(lake)) + list(self._ahead(drain, lake))
 
@@ -86,7 +76,7 @@ class BatchRefill:
         missing = self.missing()
         if not missing:
             return 0
-        refiller = WindowRefiller.open(self.config, self.credentials, self.store, drain)
+        refiller = WindowRefiller.open(self.source, drain)
         count = 0
         for batch in missing:
             for done in refiller.refilled(batch.window, whole=bool(batch.lost)):
@@ -105,27 +95,27 @@ class BatchRefill:
         drain, lake = self._both()
         missing = self.missing()
         if not missing:
-            raise ConfigError("no batch is missing", hint="There is nothing to skip.", source=self.config.source)
-        here = self.config.at(*address_of(self.config, drain))
-        releaser, now = SnapshotRequests(here, self.credentials, self.store), datetime.now(UTC)
+            raise ConfigError("no batch is missing", hint="There is nothing to skip.", source=self.source.name)
+        here, now = self.source.at_cursor(drain), datetime.now(UTC)
         tables = self._tables(here, drain)
         if tables:
-            self.cursors.swap(drain, releaser.resnapshot(drain, lake, tables, why=why, at=now, by=by))
+            self.source.cursors.swap(
+                drain, SnapshotRequests(here).resnapshot(drain, lake, tables, why=why, at=now, by=by)
+            )
         # The snapshots are requested first: after a crash in between, the gap is still found.
         stop = missing[-1].window.stop
         move = Move(now, "gap", lake.position, stop, by, why)
         moves = (*lake.moves, move)[-KEPT_MOVES:]
-        self.cursors.swap(lake, replace(lake.without_merge(), position=stop, moves=moves))
+        self.source.cursors.swap(lake, replace(lake.without_merge(), position=stop, moves=moves))
         return move
 
     def _both(self) -> tuple[Cursor, Cursor]:
-        source = self.config.source
-        return required_cursor(self.cursors, source, DRAIN), required_cursor(self.cursors, source, LAKE)
+        return self.source.required(DRAIN), self.source.required(LAKE)
 
     def _in_flight(self, lake: Cursor) -> Iterator[MissingBatch]:
         for window in lake.in_flight:
             key = layout.manifest_key(window)
-            manifest = find_manifest(self.store, key)
+            manifest = find_manifest(self.source.store, key)
             if manifest is None:
                 yield MissingBatch(window)
             elif lost := self._lost(key, manifest):
@@ -137,11 +127,11 @@ class BatchRefill:
         if end is None:
             return
         start, stop = Point.at(lake.epoch, at), Point.at(lake.epoch, end)
-        stored = known_windows(self.store, lake.source, drain, start, lake.epoch)
+        stored = known_windows(self.source.store, lake.source, drain, start, lake.epoch)
         while start < stop:
             chain = chained(stored, start, stop)
             for one in chain.windows:
-                manifest = find_manifest(self.store, one.key)
+                manifest = find_manifest(self.source.store, one.key)
                 if manifest is not None and manifest.window is not None and (lost := self._lost(one.key, manifest)):
                     yield MissingBatch(manifest.window, lost)
             if chain.gap is None:
@@ -151,7 +141,7 @@ class BatchRefill:
 
     def _lost(self, key: str, manifest: Manifest) -> str:
         """Return the key of a file of a manifest that is missing or has another size; empty if all are intact."""
-        sizes = {info.key: info.size for info in self.store.list(key.removesuffix(layout.MANIFEST))}
+        sizes = {info.key: info.size for info in self.source.store.list(key.removesuffix(layout.MANIFEST))}
         for file in (*manifest.files, *manifest.prepared_files):
             name = layout.beside(key, file.path)
             size = sizes[name] if name in sizes else self._size(name)
@@ -162,17 +152,17 @@ class BatchRefill:
     def _size(self, key: str) -> int | None:
         """Return the size of an object that a listing lacks, which may be old; None if it does not exist."""
         try:
-            with self.store.open_read(key) as file:
+            with self.source.store.open_read(key) as file:
                 return file.seek(0, os.SEEK_END)
         except CorruptBatch:
             return None
 
-    def _tables(self, here: SourceConfig, drain: Cursor) -> list[TableName]:
+    def _tables(self, here: Source, drain: Cursor) -> list[TableName]:
         """Return the captured tables that are not quarantined; quarantined ones are read again when they are released."""
-        with closing(connect(here.server, self.credentials)) as connection:
+        with closing(here.connect()) as connection:
             names = InformationSchema(connection).tables()
         excluded = {one.table for one in drain.quarantined_tables}
-        captured = [TableName(database, name) for database, name in names if here.tables.captures(database, name)]
+        captured = [TableName(*name) for name in here.config.tables.select(names)]
         return [table for table in captured if table not in excluded]
 
 

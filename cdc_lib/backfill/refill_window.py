@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cdc_lib.backfill.decode import ArchiveDecoder
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.drain.exclusions import Exclusions
 from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import CdcError, CorruptBatch, SourceError
@@ -18,11 +17,11 @@ from cdc_lib.model.raw_event import RawArchive
 from cdc_lib.model.results import DrainResult, result_of
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import Window
-from cdc_lib.mysql.server_facts import ServerFacts, facts_of
+from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.gaps import position_of
-from cdc_lib.plan.start import Starter, address_of
+from cdc_lib.plan.start import Starter
 from cdc_lib.plan.windows import Limits, plan_windows
-from cdc_lib.ports import ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.store import documents, layout
 from cdc_lib.store.manifests import publish_manifest
 from cdc_lib.store.raw_archive import find_archive
@@ -55,27 +54,23 @@ class WindowRefiller:
     """Writes the batches of missing windows again.
 
     Args:
-        config: of the source, at the server of the drain cursor.
-        credentials: log-in of the source.
-        store: holds the batches.
+        source: the source.
         drain: the drain cursor.
         server: its facts, or why it cannot be used.
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
+    source: Source
     drain: Cursor
     server: ServerFacts | SourceError
 
     @classmethod
-    def open(cls, config: SourceConfig, credentials: Credentials, store: ObjectStore, drain: Cursor) -> WindowRefiller:
+    def open(cls, source: Source, drain: Cursor) -> WindowRefiller:
         """Return the refiller over the server of the drain cursor, or without a server if that cannot be used."""
-        here = config.at(*address_of(config, drain)).with_text_keys(drain.text_keys)
+        here = source.at_cursor(drain).with_text_keys(drain)
         try:
-            return cls(here, credentials, store, drain, facts_of(here.server, credentials))
+            return cls(here, drain, here.facts())
         except SourceError as error:
-            return cls(here, credentials, store, drain, error)
+            return cls(here, drain, error)
 
     def refilled(self, missing: Window, *, whole: bool) -> Iterator[RefilledWindow]:
         """Write what is missing again, window by window.
@@ -97,7 +92,7 @@ class WindowRefiller:
         if isinstance(server, SourceError):
             yield RefilledWindow(self._decoded(window, server), from_archive=True)
             return
-        drainer = Drainer(self.config, self.credentials, self.store, known=self.drain.versions)
+        drainer = Drainer(self.source, known=self.drain.versions)
         for one in [window] if part.bounds_known else self._windows(window, server):
             excluded = Exclusions.of(self.drain, one)
             yield RefilledWindow(self._drain_again(drainer, one, identity, excluded), from_archive=False)
@@ -111,7 +106,7 @@ class WindowRefiller:
             file_times={}, in_flight=(), event_time=None,
         )  # fmt: skip
         try:
-            Starter(self.config, self.credentials, self.server).check_resumable(cursor)
+            Starter(self.source, self.server).check_resumable(cursor)
         except SourceError as error:
             return error
         return self.server
@@ -121,14 +116,14 @@ class WindowRefiller:
     ) -> DrainResult:
         """Drain a window, replacing its manifest; the old manifest is restored if the window cannot be drained."""
         key = layout.manifest_key(window)
-        before = self.store.get(key)
+        before = self.source.store.get(key)
         if before is None:
             return drainer.window(window, identity, (), excluded)
-        self.store.delete([key])
+        self.source.store.delete([key])
         try:
             return drainer.window(window, identity, (), excluded)
         except CdcError:
-            self.store.put_if_absent(key, before.data)
+            self.source.store.put_if_absent(key, before.data)
             raise
 
     def _decoded(self, window: Window, refusal: SourceError) -> DrainResult:
@@ -143,23 +138,23 @@ class WindowRefiller:
             DecodeError: an event cannot be decoded.
         """
         began, key = time.monotonic(), layout.manifest_key(window)
-        before = self.store.get(key)
+        before = self.source.store.get(key)
         raw = documents.load(Manifest, before.data, key).raw if before is not None else None
         if raw is None:
             raw = self._found_archive(key, refusal)
         try:
-            made = ArchiveDecoder(self.config, self.credentials, self.store, self.store).write(window, raw, self.drain)
+            made = ArchiveDecoder(self.source, self.source.store).write(window, raw, self.drain)
         except CorruptBatch as error:
             raise self._lost_everywhere(refusal, error.message) from error
         manifest = replace(made, raw=raw)
         if before is not None:
-            self.store.delete([key])
-        publish_manifest(self.store, key, manifest)
+            self.source.store.delete([key])
+        publish_manifest(self.source.store, key, manifest)
         return result_of(window.id, [manifest], time.monotonic() - began, written=1)
 
     def _found_archive(self, key: str, refusal: SourceError) -> RawArchive:
         try:
-            raw = find_archive(self.store, key)
+            raw = find_archive(self.source.store, key)
         except CorruptBatch as error:
             raise self._lost_everywhere(refusal, error.message) from error
         if raw is None:
@@ -168,14 +163,14 @@ class WindowRefiller:
 
     def _lost_everywhere(self, refusal: SourceError, archive: str) -> SourceError:
         """Return the error of a window that neither the server nor the archive has."""
-        over = f"cdc batches refill {self.config.source} --over continues after it, with new snapshots of all tables."
+        over = f"cdc batches refill {self.source.name} --over continues after it, with new snapshots of all tables."
         if refusal.retryable:
             over = f"Start the server. If that window is lost for good: {over}"
         return type(refusal)(f"{refusal.message}; {archive}", hint=over, **refusal.context)
 
     def _parts(self, window: Window) -> Iterator[_MissingRange]:
         """Split a missing range at the bounds of the windows whose raw events are stored."""
-        archived = archived_windows(self.store.list(layout.batches_prefix(window.source, window.epoch)))
+        archived = archived_windows(self.source.store.list(layout.batches_prefix(window.source, window.epoch)))
         start, stop = Point.at(window.epoch, window.start), Point.at(window.epoch, window.stop)
         while start < stop:
             chain = chained(archived, start, stop)
@@ -189,13 +184,13 @@ class WindowRefiller:
     def _windows(self, missing: Window, facts: ServerFacts) -> tuple[Window, ...]:
         """Split a missing range into windows, as a plan does."""
         cursor = replace(self.drain, epoch=missing.epoch, position=missing.start, in_flight=())
-        limits = Limits(int(self.config.drain.max_window_bytes), len(facts.files) + 1)
+        limits = Limits(int(self.source.config.drain.max_window_bytes), len(facts.files) + 1)
         windows = plan_windows(cursor, facts.files, missing.stop, limits)
         if not windows or windows[-1].stop != missing.stop:
             raise CorruptBatch(
                 f"the server's binlog does not lead from {missing.start} to {missing.stop}",
-                hint=f"cdc batches refill {self.config.source} --over continues after it.",
-                source=self.config.source,
+                hint=f"cdc batches refill {self.source.name} --over continues after it.",
+                source=self.source.name,
             )
         return windows
 

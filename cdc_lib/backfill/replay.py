@@ -7,12 +7,11 @@ batch is either replaced completely by a new one or not at all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from cdc_lib.backfill.archive import BackfillArchive
 from cdc_lib.backfill.decode import ArchiveDecoder
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.start import StartAt
 from cdc_lib.drain.exclusions import Exclusions
 from cdc_lib.drain.window import Drainer
@@ -23,13 +22,14 @@ from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.results import DrainResult
 from cdc_lib.model.window import Window
-from cdc_lib.mysql.server_facts import ServerFacts, facts_of
+from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.ack import over_window
-from cdc_lib.plan.start import Starter, address_of
+from cdc_lib.plan.start import Starter
 from cdc_lib.plan.windows import Limits, plan_windows
 from cdc_lib.ports import ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.store import documents, layout
-from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
+from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.manifests import find_manifest
 from cdc_lib.store.windows import stored_windows
 
@@ -45,15 +45,11 @@ class BatchReplay:
     """Drains windows of one source into another store.
 
     Args:
-        config: of the source.
-        credentials: log-in of the source; not needed to read raw events.
-        live: the source's store.
+        source: the source.
         target: store for the new windows.
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    live: ObjectStore
+    source: Source
     target: ObjectStore
 
     def from_server(self, period: Period, *, by: str, report: Report) -> Cursor:
@@ -67,13 +63,13 @@ class BatchReplay:
             DecodeError: an event cannot be decoded.
         """
         live = self._live_cursor()
-        here = self.config.at(*address_of(self.config, live)).with_text_keys(live.text_keys)
-        facts = facts_of(here.server, self.credentials)
-        starter = Starter(here, self.credentials, facts)
+        here = replace(self.source.at_cursor(live).with_text_keys(live), store=self.target)
+        starter = Starter.of(here)
+        facts = starter.facts
         starter.check_resumable(live)
         cursors, bounds = ObjectCursorStore(self.target), self._bounds(facts, live.epoch)
         stop = self._stop(starter, live, period, bounds)
-        cursor = cursors.load(self.config.source, DRAIN)
+        cursor = cursors.load(self.source.name, DRAIN)
         cursor = cursor or cursors.swap(None, self._begun(starter, live, period, bounds, by))
         if cursor.epoch != live.epoch:
             raise self._other_epoch(cursor.position)
@@ -82,7 +78,7 @@ class BatchReplay:
             window = planned.in_flight[0]
             excluded = Exclusions.of(live, window)
             known = (*live.versions, *cursor.versions)
-            drainer = Drainer(here, self.credentials, self.target, self.live, known)
+            drainer = Drainer(here, self.source.store, known)
             report(drainer.window(window, live.identity, (), excluded))
             manifest = find_manifest(self.target, layout.manifest_key(window))
             cursor = cursors.swap(cursor, over_window(planned, window, manifest, at=datetime.now(UTC), by=by))
@@ -97,7 +93,7 @@ class BatchReplay:
             DecodeError: an event cannot be decoded.
         """
         live = self._live_cursor()
-        found = BackfillArchive(self.config, self.live, ObjectCursorStore(self.live)).found(period)
+        found = BackfillArchive(self.source).found(period)
         windows = found.between(found.begin, found.end) if found is not None else ()
         for one in windows:
             manifest = self._manifest(one.key)
@@ -106,7 +102,7 @@ class BatchReplay:
                     "the raw events of a window were not kept",
                     hint="raw_archive: true keeps those of windows that are drained from then on; without --from-archive "
                     "the server is asked.",
-                    source=self.config.source,
+                    source=self.source.name,
                     key=one.key,
                 )
             if self.target.get(one.key) is None:
@@ -118,14 +114,14 @@ class BatchReplay:
         if manifest.raw is None:
             raise AssertionError(key)
         began = datetime.now(UTC)
-        again = ArchiveDecoder(self.config, self.credentials, self.live, self.target).write(window, manifest.raw, live)
+        again = ArchiveDecoder(self.source, self.target).write(window, manifest.raw, live)
         self.target.put_if_absent(key, documents.dump(again))
         return DrainResult(
             window.id, 1, again.rows, again.bytes, again.events, (datetime.now(UTC) - began).total_seconds()
         )
 
     def _manifest(self, key: str) -> Manifest:
-        found = find_manifest(self.live, key)
+        found = find_manifest(self.source.store, key)
         if found is None:
             raise BatchesMissing(
                 "a batch was removed while it was read",
@@ -135,7 +131,7 @@ class BatchReplay:
         return found
 
     def _live_cursor(self) -> Cursor:
-        return required_cursor(ObjectCursorStore(self.live), self.config.source, DRAIN)
+        return self.source.required(DRAIN)
 
     def _begun(self, starter: Starter, live: Cursor, period: Period, bounds: Bounds, by: str) -> Cursor:
         """Return the new store's first cursor: at the start of the period, or of the live batch around it."""
@@ -148,7 +144,7 @@ class BatchReplay:
         if live.epoch_changes and begin.position < live.epoch_changes[-1].new_start.position:
             raise self._other_epoch(begin.position)
         move = Move(datetime.now(UTC), "start", None, begin.position, by, f"redrain of {period}")
-        cursor = Cursor(self.config.source, DRAIN, 0, live.epoch, live.identity, begin.position, moves=(move,))
+        cursor = Cursor(self.source.name, DRAIN, 0, live.epoch, live.identity, begin.position, moves=(move,))
         return cursor.at_checkpoint(begin)
 
     def _stop(self, starter: Starter, live: Cursor, period: Period, bounds: Bounds) -> Position:
@@ -162,7 +158,7 @@ class BatchReplay:
 
     def _bounds(self, facts: ServerFacts, epoch: int) -> Bounds:
         """Return the bounds of the live batches of an epoch."""
-        stored = stored_windows(self.live, self.config.source, epoch)
+        stored = stored_windows(self.source.store, self.source.name, epoch)
         return [(_position(facts, one.start), _position(facts, one.stop)) for one in stored]
 
     def _windows(self, cursor: Cursor, facts: ServerFacts, bounds: Bounds, stop: Position) -> tuple[Window, ...]:
@@ -173,7 +169,7 @@ class BatchReplay:
             return (Window(cursor.source, cursor.epoch, at, max(known)),)
         ahead = [start for start, _ in bounds if at < start < stop]
         end = min(ahead, default=stop)
-        limits = Limits(int(self.config.drain.max_window_bytes), self.config.drain.max_windows)
+        limits = Limits(int(self.source.config.drain.max_window_bytes), self.source.config.drain.max_windows)
         return plan_windows(cursor, facts.files, end, limits)
 
     def _other_epoch(self, position: Position) -> ConfigError:
@@ -181,7 +177,7 @@ class BatchReplay:
             f"{position} lies before the place where the present epoch of the source began",
             hint="What was read before a failover or a rewind has other order keys. cdc cursor show lists where each epoch began; "
             "batches that are still stored serve cdc backfill as they are.",
-            source=self.config.source,
+            source=self.source.name,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import typer
@@ -57,9 +58,10 @@ def backfill(
     period = period_of(since, until)
     if dry_run:
         pipeline = open_store_pipeline(config)
-        store = LayeredStore(open_at(config.store, batches), pipeline.store) if batches else pipeline.store
+        if batches:
+            pipeline = replace(pipeline, store=LayeredStore(open_at(config.store, batches), pipeline.store))
         request = BackfillRequest(period, tuple(tables or ()), into, copy_suffix, batches or "")
-        found = preview(BackfillArchive(config, store, pipeline.cursors), request)
+        found = preview(BackfillArchive(pipeline), request)
         if as_json:
             print_json(found)
         else:

@@ -21,6 +21,6 @@ def compare_changed_rows(config: SourceConfig) -> None:
     except ConfigError as error:
         say(not_compared(error.message), style="yellow")
         return
-    after = check_changed_rows(config, pipeline.credentials, pipeline.store, pipeline.cursors)
+    after = check_changed_rows(pipeline)
     for is_warning, line in said(after):
         say(line, style="red" if is_warning else "")

@@ -13,6 +13,7 @@ from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import load_sources
 from cdc_lib.errors import CdcError
 from cdc_lib.model.figures import SourceFigures
+from cdc_lib.status.figures import figures_of
 from cdc_lib.status.prometheus import Exposition
 
 
@@ -36,7 +37,7 @@ def metrics(
     errors: dict[str, CdcError] = {}
     for one in loaded:
         try:
-            figures.append(open_pipeline(config_of(one)).figures(ask=True))
+            figures.append(figures_of(open_pipeline(config_of(one)), ask=True))
         except CdcError as error:
             errors[one.source] = error
     sys.stdout.write(Exposition(figures, tuple(errors)).text())

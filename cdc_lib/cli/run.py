@@ -17,6 +17,8 @@ from cdc_lib.cli.step.drain import drain_units
 from cdc_lib.model.pace import counted, listed
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.status.overview import gauges_of
+from cdc_lib.steps.plan import refuse_nothing
 
 
 def run(context: typer.Context, source: SourceName) -> None:
@@ -35,7 +37,7 @@ def run(context: typer.Context, source: SourceName) -> None:
     pipeline = open_pipeline(config)
     units = pipeline.plan(by=by)
     if not units:
-        pipeline.refuse_nothing()
+        refuse_nothing(pipeline)
     snapshots = sum(isinstance(unit, SnapshotTask) for unit in units)
     _step(1, "plan", listed((len(units) - snapshots, "window"), (snapshots, "snapshot")) or "nothing to drain")
     if units:
@@ -59,7 +61,7 @@ def run(context: typer.Context, source: SourceName) -> None:
 
 def _say_backlog(pipeline: Pipeline) -> None:
     """Print what a plan of the largest number of windows has left, if the server can be asked."""
-    backlog, drain = pipeline.gauges().backlog, pipeline.config.drain
+    backlog, drain = gauges_of(pipeline).backlog, pipeline.config.drain
     if backlog is not None and backlog.bytes:
         needed = min(1000, ceil(backlog.bytes / drain.max_window_bytes))
         say(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cdc_lib import requests
 from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import agreed, say
 from cdc_lib.cli.pipelines import open_pipeline
@@ -65,7 +66,7 @@ def snapshot(
             "--replace is about whole tables.",
         )
     if cancel is not None:
-        pipeline.cancel_snapshot(cancel)
+        requests.cancel_snapshot(pipeline, cancel)
         say(f"the snapshot of a part of {cancel} is cancelled")
     elif part:
         _ask_part(pipeline, source, PartialRequest((tables or [""])[0], lower, upper, where, why), yes=yes)
@@ -85,21 +86,21 @@ def _ask_part(pipeline: Pipeline, source: str, request: PartialRequest, *, yes: 
     say("Until they are read, the lake of this source does not change; draining continues.")
     if not agreed("Read them?", yes=yes):
         return
-    task = pipeline.snapshot_rows(request, by=caller("snapshot"))
+    task = requests.snapshot_rows(pipeline, request, by=caller("snapshot"))
     say(
         f"{task.id} is read and merged by the next runs; cdc snapshot {source} --cancel {task.name.in_shell} cancels it"
     )
 
 
 def _ask_whole(pipeline: Pipeline, source: str, tables: list[str], why: str, *, replaces: bool, yes: bool) -> None:
-    previews = pipeline.preview_resnapshot(tables)
+    previews = requests.preview_resnapshot(pipeline, tables)
     for one in previews:
         say(_described(one, replaces=replaces))
     say("Until they are read, the lake does not change these tables; the others are merged as ever.")
     if not agreed(f"Read {counted(len(previews), 'table')} of {source} again?", yes=yes):
         return
-    for record in pipeline.resnapshot(
-        [one.table for one in previews], by=caller("snapshot"), why=why, replaces=replaces
+    for record in requests.resnapshot(
+        pipeline, [one.table for one in previews], by=caller("snapshot"), why=why, replaces=replaces
     ):
         say(f"{record.table} is read again after {record.released_position}; the next runs merge that")
 

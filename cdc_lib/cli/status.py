@@ -36,13 +36,12 @@ from cdc_lib.model.quarantine import LaggingTable
 from cdc_lib.model.results import Status
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.waiting import unmerged
-from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine.tables import hint_of
+from cdc_lib.source import Source
 from cdc_lib.status.changed_rows import changed_row_findings, equal_tables
 from cdc_lib.status.coverage import coverage_findings, current, summary_of
 from cdc_lib.status.daily_checks import daily_findings
-from cdc_lib.status.overview import status_of
-from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.status.overview import asked_status
 from cdc_lib.store.objects.open import open_store
 
 _INTERVAL = 5
@@ -101,11 +100,10 @@ def _status_of(loaded: Loaded) -> Status | CdcError:
     except CdcError as error:
         return error
 
-    def stored() -> tuple[ObjectStore, CursorStore]:
-        store = open_store(config.store, impatient=True)
-        return store, ObjectCursorStore(store)
+    def stored() -> Source:
+        return Source.over(config, open_store(config.store, impatient=True))
 
-    return status_of(config, partial(credentials_from_environment, config.server), stored)
+    return asked_status(config, partial(credentials_from_environment, config.server), stored)
 
 
 def _code(outcome: Status | CdcError) -> int:

@@ -31,6 +31,7 @@ from cdc_lib.config.tables import TablesConfig
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.config.work import DrainConfig, MergeConfig, SnapshotConfig
 from cdc_lib.model.cascades import OnCascade
+from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.value_policy import InvalidText, LegacyTemporals, OnError, ValuePolicy, ZeroDates
 
@@ -177,6 +178,11 @@ class SourceConfig(Section):
     def at(self, host: str, port: int) -> SourceConfig:
         """Return the same source with another of its addresses as the server."""
         return self.model_copy(update={"server": self.server.model_copy(update={"host": host, "port": port})})
+
+    def at_server_of(self, cursor: Cursor | None) -> SourceConfig:
+        """Return the same source at the server of a drain cursor if the file still names that; else at the first one it names."""
+        known = (cursor.identity.host, cursor.identity.port) if cursor is not None else None
+        return self.at(*known) if known is not None and known in self.addresses else self
 
     def carries_comments(self, database: str, table: str) -> bool:
         """Whether the lake gets the comments of a table: it is captured, and a pattern covers it."""

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from cdc_lib.config import SourceConfig
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.manifest import Manifest
@@ -21,9 +20,9 @@ from cdc_lib.model.quarantine import lagging_tables
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask, requested_at
 from cdc_lib.plan.ack import over_window, used_twice
-from cdc_lib.ports import CursorStore, ObjectStore
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
+from cdc_lib.source import Source
 from cdc_lib.store import layout
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.manifests import find_manifest, first_chunks_of, load_manifest
@@ -37,16 +36,12 @@ class Rebuilding:
     """Rebuilds the lost cursors of one source.
 
     Args:
-        config: of the source.
-        store: holds batches and cuts.
-        cursors: the cursor store; nothing is written to it.
+        source: the source.
         at: now (UTC).
         by: who rebuilds.
     """
 
-    config: SourceConfig
-    store: ObjectStore
-    cursors: CursorStore
+    source: Source
     at: datetime
     by: str
 
@@ -59,8 +54,8 @@ class Rebuilding:
         Raises:
             ConfigError: none is lost, both are and one is named, or what is stored does not show where the source was.
         """
-        source = self.config.source
-        drain, lake = self.cursors.load(source, DRAIN), self.cursors.load(source, LAKE)
+        source = self.source.name
+        drain, lake = self.source.cursors.load(source, DRAIN), self.source.cursors.load(source, LAKE)
         lost = [name for name, held in ((DRAIN, drain), (LAKE, lake)) if held is None]
         if not lost or consumer not in (None, *lost):
             raise ConfigError(
@@ -74,7 +69,7 @@ class Rebuilding:
                 hint=f"cdc cursor restore {source} --rebuild makes both again.",
                 source=source,
             )
-        cut = last_cut(self.store, source)
+        cut = last_cut(self.source.store, source)
         if drain is not None:
             return [self._lake_of_drain(drain, cut)]
         if lake is not None:
@@ -91,7 +86,7 @@ class Rebuilding:
             raise self._unknown()
         earlier_changes = tuple(one for one in drain.epoch_changes if one.epoch <= cut.epoch)
         left = next((one.previous_end for one in drain.epoch_changes if one.epoch == cut.epoch + 1), drain.checkpoint)
-        merged = tuple(task for task in drain.snapshots if not first_chunks_of(self.store, task))
+        merged = tuple(task for task in drain.snapshots if not first_chunks_of(self.source.store, task))
         return replace(
             drain, consumer=LAKE, generation=0, epoch=cut.epoch, identity=left.identity, position=cut.position, in_flight=(), held=cut.held,
             snapshots=merged, event_time=cut.event_time, writer="", epoch_changes=earlier_changes, quarantine=drain.quarantine, gtid_set="",
@@ -104,9 +99,9 @@ class Rebuilding:
         Returns:
             It, and the tables that need new snapshots.
         """
-        windows = stored_windows(self.store, self.config.source)
+        windows = stored_windows(self.source.store, self.source.name)
         oldest = next((one for one in windows if cut is None or one.start.epoch == cut.epoch), None)
-        manifest = load_manifest(self.store, oldest.key) if oldest is not None else None
+        manifest = load_manifest(self.source.store, oldest.key) if oldest is not None else None
         origin = cut.origin if cut is not None else None
         if origin is None and manifest is not None:
             origin = CutOrigin(manifest.identity, secrets.token_hex(8))
@@ -126,14 +121,14 @@ class Rebuilding:
         return self._with_last(made), unsure
 
     def _lake_at(self, epoch: int, position: Position, origin: CutOrigin) -> Cursor:
-        source = self.config.source
+        source = self.source.name
         return Cursor(source, LAKE, 0, epoch, origin.identity, position, source_uuid=origin.source_uuid)
 
     def _with_last(self, lake: Cursor) -> Cursor:
         """Return a cursor with the last transaction before its position, if the window with it is stored."""
-        here, windows = Point.at(lake.epoch, lake.position), stored_windows(self.store, lake.source, lake.epoch)
+        here, windows = Point.at(lake.epoch, lake.position), stored_windows(self.source.store, lake.source, lake.epoch)
         for window in (one for one in windows if one.stop == here):
-            if (manifest := find_manifest(self.store, window.key)) is not None:
+            if (manifest := find_manifest(self.source.store, window.key)) is not None:
                 return replace(lake, last=manifest.last_commit, last_transaction=manifest.last_transaction)
         return lake
 
@@ -154,14 +149,16 @@ class Rebuilding:
         for id_ in sorted(self._snapshots() - {*merged}):
             if requested_at(id_) < here:
                 continue
-            for info in self.store.list(f"{layout.snapshots_prefix(cut.source)}{id_}/"):
-                manifest = find_manifest(self.store, info.key) if info.key.endswith(f"/{layout.MANIFEST}") else None
+            for info in self.source.store.list(f"{layout.snapshots_prefix(cut.source)}{id_}/"):
+                manifest = (
+                    find_manifest(self.source.store, info.key) if info.key.endswith(f"/{layout.MANIFEST}") else None
+                )
                 if manifest is not None and manifest.chunk is not None and manifest.chunk.number == 0:
                     yield manifest.chunk.table
 
     def _snapshots(self) -> set[str]:
         """Return the ids of the snapshots with stored chunks."""
-        keys = (info.key for info in self.store.list(layout.snapshots_prefix(self.config.source)))
+        keys = (info.key for info in self.source.store.list(layout.snapshots_prefix(self.source.name)))
         return {*filter(None, map(layout.snapshot_of, keys))}
 
     def _drain(self, lake: Cursor, cut: Cut | None, unsure: Collection[TableName]) -> Cursor:
@@ -182,7 +179,7 @@ class Rebuilding:
             lake, consumer=DRAIN, generation=0, position=at, in_flight=(), in_flight_snapshots=(), prepared=(), held=(), catching_up=(),
             snapshots=tuple(merged[name] for name in sorted(merged)), writer="", text_keys=tuple(sorted(text_keys)),
         )  # fmt: skip
-        quarantine = Quarantine(self.config, self.store)
+        quarantine = Quarantine(self.source)
         if (newest := self._newest_epoch(lake.epoch)) > lake.epoch:
             while made.epoch <= newest:
                 made = made.with_new_epoch(made.checkpoint, "rewind", at=self.at, by=self.by, why=_WHY)
@@ -196,10 +193,10 @@ class Rebuilding:
     def _over_stored(self, drain: Cursor) -> tuple[Cursor, Sequence[Manifest]]:
         """Return a drain cursor moved over the windows that are stored from where it is, and their manifests."""
         here, manifests = Point.at(drain.epoch, drain.position), []
-        windows = stored_windows(self.store, drain.source, drain.epoch)
+        windows = stored_windows(self.source.store, drain.source, drain.epoch)
         end = max((one.stop for one in windows), default=here)
         for stored in chained(windows, here, end).windows if here < end else ():
-            manifest = load_manifest(self.store, stored.key)
+            manifest = load_manifest(self.source.store, stored.key)
             if manifest.window is None or used_twice(drain, manifest):
                 break
             drain = over_window(drain, manifest.window, manifest, at=self.at, by=self.by)
@@ -208,11 +205,11 @@ class Rebuilding:
 
     def _newest_epoch(self, known: int) -> int:
         """Return the newest epoch of the stored batches, at least the known one."""
-        windows = (one.start.epoch for one in stored_windows(self.store, self.config.source))
+        windows = (one.start.epoch for one in stored_windows(self.source.store, self.source.name))
         return max(known, *windows, *(requested_at(one).epoch for one in self._snapshots()))
 
     def _unknown(self) -> ConfigError:
-        source = self.config.source
+        source = self.source.name
         return ConfigError(
             "the cursors cannot be made again: no cut and no window is stored that shows where the source was",
             hint=f"Let the source begin under a new name, with new snapshots of all tables: move {source}.yaml to a new name in the folder of "

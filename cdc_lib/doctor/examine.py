@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -19,9 +20,9 @@ from cdc_lib.doctor.spark_check import check_spark, check_spark_server
 from cdc_lib.doctor.store_check import check_store
 from cdc_lib.doctor.waiting_clock import waited
 from cdc_lib.errors import CdcError, StoreUnavailable
-from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.finding import Finding
-from cdc_lib.pipeline import Pipeline
+from cdc_lib.source import Source
+from cdc_lib.status.overview import findings_of
 
 PATIENCE, PATIENCE_OF_ONE = 4.0, 30.0
 """Time limit for all checks of a source among many, and of one alone, in seconds of :func:`cdc_lib.doctor.waiting_clock.waited`."""
@@ -35,7 +36,7 @@ Check = Callable[[], Iterable[Finding]]
 
 
 def examine(
-    pipeline: Pipeline,
+    source: Source,
     patience: float = PATIENCE_OF_ONE,
     java: Check = check_java,
     environ: Mapping[str, str] = os.environ,
@@ -43,25 +44,25 @@ def examine(
     """Return all findings, in the order of the checks; a failed check does not hide the others.
 
     Args:
-        pipeline: of the source.
+        source: the source.
         patience: time limit for all checks, in seconds of :func:`cdc_lib.doctor.waiting_clock.waited`.
         java: the check of Java, which many sources can share.
         environ: has the token of the Spark server.
     """
-    server = _hurried(pipeline.config.server, patience)
-    config, credentials = pipeline.config.model_copy(update={"server": server}), pipeline.credentials
-    hurried = Pipeline(config, credentials, pipeline.store, pipeline.cursors)
+    server = _hurried(source.config.server, patience)
+    config, credentials = source.config.model_copy(update={"server": server}), source.credentials
+    hurried = replace(source, config=config)
     checks: dict[str, Check] = {
-        "the store": lambda: check_store(config.store, pipeline.store),
+        "the store": lambda: check_store(config.store, source.store),
         "the way to the server": lambda: check_hop(config.server, credentials),
         "the line to the server": lambda: check_line(config.server, credentials),
-        "the server": hurried.preflight,
+        "the server": partial(findings_of, hurried),
         "the grants": lambda: check_grants(config.server, config.tables, credentials),
-        "the tables": lambda: check_tables(config, credentials),
-        "the place to begin": lambda: check_start(config, credentials, hurried.cursors.load(config.source, DRAIN)),
+        "the tables": partial(check_tables, hurried),
+        "the place to begin": partial(check_start, hurried),
         "the kernels": check_kernels,
-        "the lake": lambda: check_lake(config, pipeline.store),
-        "lake tables of dropped tables": lambda: check_dropped_tables(config, pipeline.store),
+        "the lake": lambda: check_lake(config, source.store),
+        "lake tables of dropped tables": lambda: check_dropped_tables(config, source.store),
     }
     if config.merge.spark_server is not None:
         checks["the Spark server"] = partial(check_spark_server, config.merge.spark_server, environ)

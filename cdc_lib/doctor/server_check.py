@@ -19,7 +19,7 @@ from cdc_lib.lake.layout import first_layout
 from cdc_lib.lake.predicates import fault_of
 from cdc_lib.lake.reader_faults import reader_warnings
 from cdc_lib.lake.routing import lake_merges
-from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.pace import counted
 from cdc_lib.model.route import routed_schema
@@ -30,8 +30,9 @@ from cdc_lib.mysql.connection import connect, protection_of
 from cdc_lib.mysql.grants import judge_grants
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.preflight import judge
-from cdc_lib.mysql.server_facts import facts_of, read_facts, read_variables
+from cdc_lib.mysql.server_facts import read_facts, read_variables
 from cdc_lib.plan.start import Starter
+from cdc_lib.source import Source
 
 MOST_LOOKED_AT = 200
 """Maximum tables without a primary key whose unique keys are read."""
@@ -88,13 +89,14 @@ def _named(include: Iterable[str]) -> Iterator[tuple[str, str | None]]:
             yield database, one.table if one is not None else None
 
 
-def check_tables(config: SourceConfig, credentials: Credentials) -> Iterator[Finding]:
+def check_tables(source: Source) -> Iterator[Finding]:
     """Yield findings for patterns without tables, tables without a key or rows of their own, and invalid predicates.
 
     Raises:
         SourceError: the server cannot be reached.
     """
-    with closing(connect(config.server, credentials)) as connection:
+    config = source.config
+    with closing(source.connect()) as connection:
         reader = InformationSchema(connection)
         found = reader.tables()
         yield from pattern_findings(config.tables, found)
@@ -164,13 +166,13 @@ def _layouts(config: SourceConfig, reader: InformationSchema, tables: Sequence[t
             yield Finding("error", f"{schema.name}: {error.message}", error.hint)
 
 
-def check_start(config: SourceConfig, credentials: Credentials, cursor: Cursor | None) -> Iterator[Finding]:
+def check_start(source: Source) -> Iterator[Finding]:
     """Yield a finding about the position at which the source begins or continues.
 
     Raises:
         SourceError: the server cannot be reached.
     """
-    starter = Starter(config, credentials, facts_of(config.server, credentials))
+    config, cursor, starter = source.config, source.cursor(DRAIN), Starter.of(source)
     if cursor is not None:
         if (refused := starter.refusal(cursor)) is not None:
             yield Finding("error", refused.message, refused.hint)

@@ -11,7 +11,6 @@ from typing import Protocol, cast
 from cdc_lib.binlog.ddl.effects import Kept
 from cdc_lib.binlog.framing.scan_progress import WindowSummary
 from cdc_lib.binlog.rows.masking import Shape
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.shape import stored_comments
 from cdc_lib.errors import ConfigError
 from cdc_lib.lake.routing import LakeMerge, indistinct, lake_merges
@@ -23,11 +22,12 @@ from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
 from cdc_lib.mysql.binlog_stream import binlog_dump
-from cdc_lib.mysql.connection import Session, connect
+from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.file_ends import check_ends, check_gtids
 from cdc_lib.ports import BinlogStream, ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.store.raw_archive import ArchivedStream
 
 STORED_ARE_LOGGED = (11, 4, 5)
@@ -86,23 +86,22 @@ class ServerOrigin:
     """Asks the server.
 
     Args:
-        config: of the source.
-        credentials: log-in of the source.
+        source: the source.
         shape: which columns are stored, and with which masks.
         answers: what the server returned so far.
         cascades: foreign key actions that are not in the binlog.
     """
 
-    config: SourceConfig
-    credentials: Credentials
+    source: Source
     shape: Shape
     answers: _Answers = field(default_factory=_Answers)
     cascades: Cascades = field(default_factory=Cascades)
 
     def stream(self, window: Window, identity: ServerIdentity) -> AbstractContextManager[BinlogStream]:
         """Request the binlog from the window's start on."""
-        of = f"{self.config.store.url}/{self.config.source}"
-        return binlog_dump(self.config.server, self.credentials, identity, window.start, of)
+        config = self.source.config
+        of = f"{config.store.url}/{config.source}"
+        return binlog_dump(config.server, self.source.credentials, identity, window.start, of)
 
     def check_complete(self, server: ServerFacts, window: Window, summary: WindowSummary) -> None:
         """Check on the server that files without an end event are complete, and that no GTIDs are missing.
@@ -110,8 +109,8 @@ class ServerOrigin:
         Raises:
             BinlogIncomplete: transactions are missing.
         """
-        at = self.config.server, self.credentials, server
-        check_ends(self.config.source, *at, summary.unclosed)
+        at = self.source.config.server, self.source.credentials, server
+        check_ends(self.source.name, *at, summary.unclosed)
         check_gtids(*at, window, summary.gtid_gaps, summary.gtids_read)
 
     def kept(self, database: str, table: str) -> Kept:
@@ -129,20 +128,20 @@ class ServerOrigin:
 
     def _asked(self) -> InformationSchema:
         if self.answers.session is None:
-            self.answers.session = connect(self.config.server, self.credentials)
+            self.answers.session = self.source.connect()
         return InformationSchema(self.answers.session)
 
     def _tables(self) -> frozenset[tuple[str, str]]:
         """Return the captured tables that exist; they are listed once."""
         if self.answers.tables is None:
-            self.answers.tables = frozenset(self.config.tables.select(self._asked().tables()))
+            self.answers.tables = frozenset(self.source.config.tables.select(self._asked().tables()))
         return self.answers.tables
 
     def _shared(self, table: TableName) -> Sequence[LakeMerge]:
         """Return the lake tables of a captured table, with all tables that share them."""
         if self.answers.shared is None:
             self.answers.shared = shared = defaultdict(list)
-            for lake in lake_merges(self.config, [TableName(*one) for one in self._tables()]):
+            for lake in lake_merges(self.source.config, [TableName(*one) for one in self._tables()]):
                 for one in dict.fromkeys(lake.tables):
                     shared[one].append(lake)
         return self.answers.shared.get(table, ())
@@ -155,11 +154,11 @@ class ServerOrigin:
         if schema is None:
             return "rows"
         try:
-            refuse_masked_keys(self.shape.of(self.config.values.applied(schema)))
+            refuse_masked_keys(self.shape.of(self.source.config.values.applied(schema)))
         except ConfigError:
             return "fixed"
         name = TableName(database, table)
-        return "fixed" if indistinct(self.config.source, name, self._shared(name)) else "rows"
+        return "fixed" if indistinct(self.source.name, name, self._shared(name)) else "rows"
 
     def omittable(self, version: tuple[int, ...], database: str, table: str) -> frozenset[str]:
         """Return the columns whose changes an after image may omit.
@@ -180,10 +179,10 @@ class ServerOrigin:
 
     def comments(self, tables: Iterable[tuple[str, str]]) -> tuple[TableComments, ...]:
         """Return the current comments of those of the tables that exist and whose comments the lake keeps."""
-        asked = sorted({one for one in tables if self.config.carries_comments(*one)})
+        asked = sorted({one for one in tables if self.source.config.carries_comments(*one)})
         there = [one for one in asked if one in self._tables()] if asked else []
         found = (self._asked().comments(*one) for one in there)
-        return tuple(stored_comments(self.config, one) for one in found if one is not None)
+        return tuple(stored_comments(self.source.config, one) for one in found if one is not None)
 
     def facts(self, server: ServerFacts, charsets: dict[int, str]) -> RawFacts:
         """Return what a decoder needs to decode the window again, the answers that were given included."""

@@ -10,7 +10,6 @@ from datetime import datetime
 from itertools import chain
 
 from cdc_lib.binlog.rows.masking import Shape
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.drain.batch import WindowBatches
 from cdc_lib.drain.columns import shape_of
 from cdc_lib.drain.exclusions import Exclusions
@@ -24,13 +23,14 @@ from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.results import DrainResult, result_of
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import Window
-from cdc_lib.mysql.connection import Session, connect
+from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.foreign_keys import cascades_of, logs_cascades
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.planned_server import facts_of_planned
 from cdc_lib.mysql.server_facts import ServerFacts, read_charsets
 from cdc_lib.ports import ObjectStore
 from cdc_lib.schema_history.versions import Histories
+from cdc_lib.source import Source
 from cdc_lib.store import layout
 from cdc_lib.store.manifests import find_manifest, publish_manifest
 from cdc_lib.store.objects.layered import LayeredStore
@@ -42,23 +42,19 @@ class Drainer:
     """Drains the windows of one source.
 
     Args:
-        config: of the source.
-        credentials: log-in of the source.
-        store: where batches go.
+        source: the source.
         versions: a second store for schema versions that ``store`` lacks; None if it has all.
         known: keys of schema versions that a listing may lack.
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
+    source: Source
     versions: ObjectStore | None = None
     known: Collection[str] = ()
 
     @property
     def shape(self) -> Shape:
         """Which columns are stored, and with which masks."""
-        return shape_of(self.config, self.credentials)
+        return shape_of(self.source.config, self.source.credentials)
 
     def window(
         self,
@@ -87,26 +83,32 @@ class Drainer:
         """
         began = time.monotonic()
         key = layout.manifest_key(window)
-        if (manifest := find_manifest(self.store, key)) is not None:
+        if (manifest := find_manifest(self.source.store, key)) is not None:
             return result_of(window.id, [manifest], time.monotonic() - began, written=0)
-        connection = connect(self.config.server, self.credentials)
+        connection = self.source.connect()
         try:
-            facts = facts_of_planned(connection, self.config.server, identity, self.config.source)
+            facts = facts_of_planned(connection, self.source.config.server, identity, self.source.name)
             charsets = read_charsets(connection)
             cascades = self._cascades(connection, facts)
         finally:
             connection.close()
-        versions = LayeredStore(self.store, self.versions) if self.versions is not None else self.store
-        stored = {before: find_manifest(self.store, layout.manifest_key(before)) for before in earlier}
+        versions = LayeredStore(self.source.store, self.versions) if self.versions is not None else self.source.store
+        stored = {before: find_manifest(self.source.store, layout.manifest_key(before)) for before in earlier}
         undrained = [before for before, manifest in stored.items() if manifest is None]
         known = chain(self.known, *(manifest.versions for manifest in stored.values() if manifest is not None))
         histories = Histories(
-            self.config, self.credentials, versions, window.epoch, facts, charsets, dict.fromkeys(known, False)
+            self.source.config,
+            self.source.credentials,
+            versions,
+            window.epoch,
+            facts,
+            charsets,
+            dict.fromkeys(known, False),
         )
-        with closing(ServerOrigin(self.config, self.credentials, self.shape, cascades=cascades)) as origin:
-            batches = WindowBatches(self.config, self.store, self.shape, origin)
+        with closing(ServerOrigin(self.source, self.shape, cascades=cascades)) as origin:
+            batches = WindowBatches(self.source.config, self.source.store, self.shape, origin)
             manifest = batches.write(window, histories, undrained, leaving or Exclusions(), file_times or {}, before)
-        state = publish_manifest(self.store, key, manifest)
+        state = publish_manifest(self.source.store, key, manifest)
         if contents_of(state) != contents_of(manifest):
             raise BatchMismatch(
                 "the window was drained before with other contents",
@@ -121,12 +123,12 @@ class Drainer:
 
         The plan read them after the end of the window that it planned.
         """
-        if self.config.cascades == "ignore" or logs_cascades(facts):
+        if self.source.config.cascades == "ignore" or logs_cascades(facts):
             return Cascades()
-        seen = last_tables(self.store, self.config.source)
+        seen = last_tables(self.source.store, self.source.name)
         if seen is not None and not seen.cascades.logged and seen.identity.is_same_server(facts.identity):
             return seen.cascades
-        return cascades_of(connection, facts, self.config.tables.select(InformationSchema(connection).tables()))
+        return cascades_of(connection, facts, self.source.config.tables.select(InformationSchema(connection).tables()))
 
 
 def contents_of(manifest: Manifest) -> tuple[object, ...]:

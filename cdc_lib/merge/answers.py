@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import ConfigError
@@ -15,6 +15,7 @@ from cdc_lib.model.schema_policy import SchemaPolicy
 from cdc_lib.model.schema_question import DECISIONS, Decision, SchemaAnswer, SchemaQuestion
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.schema_answers import find_answer, keep_answer, stored_answers
 
@@ -56,11 +57,12 @@ def policy_of(config: SourceConfig, table: TableName, answers: Sequence[SchemaAn
     return replace(policy, answers=mine) if mine else policy
 
 
-def undecided(config: SourceConfig, store: ObjectStore, held: Iterable[HeldTable]) -> frozenset[TableName]:
+def undecided(source: Source, held: Iterable[HeldTable]) -> frozenset[TableName]:
     """Return the tables that stopped at statements which the source file and the answers still leave undecided."""
     stopped = [(one, one.stopped) for one in held if one.stopped is not None]
-    answers = answers_for(config, store) if stopped else ()
-    return frozenset(one.table for one, at in stopped if at.is_undecided(policy_of(config, at.question.table, answers)))
+    answers = answers_for(source.config, source.store) if stopped else ()
+    policies = ((one.table, at, policy_of(source.config, at.question.table, answers)) for one, at in stopped)
+    return frozenset(table for table, at, policy in policies if at.is_undecided(policy))
 
 
 def open_questions(store: ObjectStore, source: str) -> list[OpenQuestion]:
@@ -91,55 +93,43 @@ def questions_of(store: ObjectStore, stopped: Stopped | None) -> list[OpenQuesti
 
 
 def answer_question(
-    config: SourceConfig,
-    store: ObjectStore,
-    table: str,
-    decision: Decision,
-    position: Position | None = None,
-    *,
-    at: datetime,
-    by: str,
+    source: Source, table: str, decision: Decision, position: Position | None = None, *, by: str
 ) -> SchemaAnswer:
     """Record the answer about the statement at which a table waits; the next merge applies it.
 
     The same answer given twice is one answer.
 
     Args:
-        config: the source.
-        store: keeps the answer.
+        source: the source; its server is not asked.
         table: ``database.table``.
         decision: what the lake does.
         position: of the statement; None for the one at which the table waits.
-        at: now (UTC).
         by: who answers, for people.
 
     Raises:
         ConfigError: the table does not wait at this statement, the decision is not possible there, the source file no longer
             asks, or somebody has answered otherwise. Nothing was recorded.
     """
-    question = find_question(config, store, table, decision, position)
-    answer = SchemaAnswer(config.source, question, decision, by, at)
-    if keep_answer(store, answer):
+    question = find_question(source, table, decision, position)
+    answer = SchemaAnswer(source.name, question, decision, by, datetime.now(UTC))
+    if keep_answer(source.store, answer):
         return answer
-    before = find_answer(store, config.source, question)
+    before = find_answer(source.store, source.name, question)
     if before is None or before.decision != decision:
         raise ConfigError(
             f"{before.by if before else 'somebody'} has answered {before.decision if before else 'otherwise'}",
             hint=f"An answer is not changed. Until it is merged, schema_changes.{question.kind} of the source file can replace it.",
-            source=config.source,
+            source=source.name,
             table=question.table,
         )
     return before
 
 
-def find_question(
-    config: SourceConfig, store: ObjectStore, table: str, decision: Decision, position: Position | None = None
-) -> SchemaQuestion:
+def find_question(source: Source, table: str, decision: Decision, position: Position | None = None) -> SchemaQuestion:
     """Return the statement that an answer would be about; nothing is recorded.
 
     Args:
-        config: the source.
-        store: has what the last merge asked.
+        source: the source; its server is not asked.
         table: ``database.table``.
         decision: what the lake would do.
         position: of the statement; None for the one at which the table waits.
@@ -148,8 +138,8 @@ def find_question(
         ConfigError: the table does not wait at this statement, the decision is not possible there, or the source file no
             longer asks.
     """
-    question = asked_at(config, last_stopped(store, config.source), TableName.parse(table), position)
-    refuse_decision(question, decision, config.source)
+    question = asked_at(source.config, last_stopped(source.store, source.name), TableName.parse(table), position)
+    refuse_decision(question, decision, source.name)
     return question
 
 

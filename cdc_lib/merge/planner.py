@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from cdc_lib.config import SourceConfig
 from cdc_lib.errors import MergeConflict
 from cdc_lib.lake.routing import indistinct_tables, lake_merges
 from cdc_lib.merge.answers import undecided
@@ -27,8 +26,9 @@ from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.model.xa_settlement import check_in_snapshots, not_replayed, opened_before, settle
 from cdc_lib.plan.ack import over_window
 from cdc_lib.plan.gaps import as_gap, chain_of
-from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.ports import CursorStore
 from cdc_lib.quarantine.tables import Quarantine
+from cdc_lib.source import Source
 from cdc_lib.store import layout
 from cdc_lib.store.cuts import cut_of
 from cdc_lib.store.failed_tables import last_stopped
@@ -44,16 +44,10 @@ class Merging:
     """Planner of the merges of one source.
 
     Args:
-        config: the source.
-        store: holds batches and cuts.
-        quarantine: knows what a merge waits for.
-        cursors: the cursor store.
+        source: the source.
     """
 
-    config: SourceConfig
-    store: ObjectStore
-    quarantine: Quarantine
-    cursors: CursorStore
+    source: Source
 
     def planned(self, drain: Cursor, lake: Cursor, most: int | None = None) -> Cursor:
         """Return the lake cursor with the next merge in flight; unchanged if there is nothing to merge.
@@ -69,21 +63,21 @@ class Merging:
             BatchesMissing: the next batch is not stored.
         """
         lake = self._in_its_epoch(drain, lake)
-        not_yet = self.quarantine.held(drain, lake)
+        not_yet = Quarantine(self.source).held(drain, lake)
         unready = [task for task in drain.snapshots if not task.complete or task.id in not_yet]
         alone = self._not_to_be_held(drain) if unready else frozenset()
         all_wait = any(task.selection is not None or task.name in alone for task in unready)
         manifests = [] if all_wait else list(self._durable(drain, lake, most or _MERGE_WINDOWS))
         prepared = self._prepared(drain, lake, manifests)
         windows = tuple(manifest.window for manifest in manifests if manifest.window is not None)
-        still = undecided(self.config, self.store, lake.held)
+        still = undecided(self.source, lake.held)
         found = next_merge(drain, lake, _new_chunks(drain, lake), unready, windows, still)
         if not found.chunks and not found.windows and not found.catching_up and found.held == lake.held:
             return lake
         planned = replace(lake, in_flight_snapshots=found.chunks, in_flight=found.windows, prepared=prepared)
         planned = replace(planned, held=found.held, catching_up=found.catching_up, quarantine=drain.quarantine)
         planned = replace(planned, seen=drain.seen)
-        return self.cursors.swap(lake, planned)
+        return self.source.cursors.swap(lake, planned)
 
     def _not_to_be_held(self, drain: Cursor) -> frozenset[TableName]:
         """Return the tables of which no new snapshot is possible, because their rows do not show their table in a shared lake table.
@@ -91,10 +85,10 @@ class Merging:
         After a failover a table that is held needs one. So all tables wait for their first snapshots, as for a part of a table,
         which is merged with windows that are not merged yet.
         """
-        if not self.config.routes:
+        if not self.source.config.routes:
             return frozenset()
         tables = {task.name for task in drain.snapshots}
-        return indistinct_tables(self.config.source, lake_merges(self.config, tables))
+        return indistinct_tables(self.source.name, lake_merges(self.source.config, tables))
 
     def withdrawn(self, drain: Cursor, lake: Cursor, by: str) -> Cursor:
         """Return the lake cursor without a merge in flight that is better planned again; else unchanged.
@@ -113,9 +107,9 @@ class Merging:
             why, most = "tables of it could not be merged, and others may have changed since", len(lake.in_flight)
         else:
             return lake
-        if cut_of(self.store, lake.source, plan_of(lake).merge_id) is not None:
+        if cut_of(self.source.store, lake.source, plan_of(lake).merge_id) is not None:
             return lake
-        lake = self.cursors.swap(lake, lake.rolled_back(at=datetime.now(UTC), by=by, why=why))
+        lake = self.source.cursors.swap(lake, lake.rolled_back(at=datetime.now(UTC), by=by, why=why))
         return lake if most is None else self.planned(drain, lake, most + _MERGE_WINDOWS)
 
     def _keeps_others_waiting(self, drain: Cursor, lake: Cursor) -> bool:
@@ -123,31 +117,26 @@ class Merging:
 
         An error that all tables of a merge meet is no table's own; a longer merge has others to compare them with.
         """
-        if self.config.on_error != "quarantine":
+        if self.source.config.on_error != "quarantine":
             return False
         plan = plan_of(lake)
         if plan.stop == drain.end_of_epoch(lake.epoch):
             return False
-        stopped = last_stopped(self.store, lake.source)
+        stopped = last_stopped(self.source.store, lake.source)
         return stopped is not None and stopped.merge_id == plan.merge_id
-
-    def oldest_batch(self) -> Manifest | None:
-        """Return the manifest of the oldest stored window; None without one."""
-        stored = stored_windows(self.store, self.config.source)
-        return load_manifest(self.store, stored[0].key) if stored else None
 
     def acknowledged(self, lake: Cursor, by: str) -> Cursor:
         """Return the lake cursor after the merge in flight, if its cut is published; else unchanged."""
         if not lake.is_merging:
             return lake
         merge_id = plan_of(lake).merge_id
-        if cut_of(self.store, lake.source, merge_id) is None:
+        if cut_of(self.source.store, lake.source, merge_id) is None:
             return lake
         moved = replace(lake, last_merge=merge_id)
         merged: list[tuple[str, Manifest]] = []
         for window in lake.in_flight:
             key = layout.manifest_key(window)
-            manifest = find_manifest(self.store, key)
+            manifest = find_manifest(self.source.store, key)
             moved = over_window(moved, window, manifest, at=datetime.now(UTC), by=by)
             merged += [(key, manifest)] if manifest else []
         moved = replace(moved, prepared=settle(lake.prepared, merged).open)
@@ -156,7 +145,7 @@ class Merging:
     def _in_its_epoch(self, drain: Cursor, lake: Cursor) -> Cursor:
         """Move the lake cursor to the next epoch when all earlier acknowledged batches are merged."""
         while (followed := lake.following(drain)) is not lake:
-            lake = self.cursors.swap(lake, followed)
+            lake = self.source.cursors.swap(lake, followed)
         return lake
 
     def _prepared(self, drain: Cursor, lake: Cursor, manifests: list[Manifest]) -> tuple[OpenTransaction, ...]:
@@ -178,16 +167,20 @@ class Merging:
         unknown = not_replayed(settle(prepared, windows).unknown, drain.epoch_changes)
         if unknown:
             # If tables start without a snapshot, snapshots of some say nothing about the others.
-            reads = first_reads(drain, partial(first_read_of, self.store)) if self.config.start == "snapshot" else ()
-            check_in_snapshots(unknown, reads, self.config.source)
+            reads = (
+                first_reads(drain, partial(first_read_of, self.source.store))
+                if self.source.config.start == "snapshot"
+                else ()
+            )
+            check_in_snapshots(unknown, reads, self.source.name)
         return prepared
 
     def _stored_before(self, lake: Cursor) -> Iterator[tuple[str, Manifest]]:
         """Yield the stored windows before the lake cursor, newest first, each with its key."""
         here = Point.at(lake.epoch, lake.position)
-        for window in reversed(stored_windows(self.store, self.config.source)):
+        for window in reversed(stored_windows(self.source.store, self.source.name)):
             if window.start < here:
-                yield window.key, load_manifest(self.store, window.key)
+                yield window.key, load_manifest(self.source.store, window.key)
 
     def _durable(self, drain: Cursor, lake: Cursor, most: int) -> Iterator[Manifest]:
         """Yield the manifests of acknowledged windows after the lake cursor. Windows before a gap are merged first.
@@ -198,11 +191,11 @@ class Merging:
         end = drain.end_of_epoch(lake.epoch)
         if end is None or lake.position == end:
             return
-        chain = chain_of(self.store, drain, lake)
+        chain = chain_of(self.source.store, drain, lake)
         if not chain.windows and (gap := as_gap(lake, chain)) is not None:
             raise gap.error()
         for window in chain.windows[:most]:
-            yield load_manifest(self.store, window.key)
+            yield load_manifest(self.source.store, window.key)
 
 
 def _new_chunks(drain: Cursor, lake: Cursor) -> tuple[SnapshotTask, ...]:

@@ -13,6 +13,11 @@ def is_waiting(drain: Cursor, lake: Cursor) -> bool:
     )
 
 
+def is_idle(drain: Cursor | None, lake: Cursor | None) -> bool:
+    """Whether the lake has all that is planned or acknowledged, and no merge is in flight; not before the first plan."""
+    return drain is not None and lake is not None and not (is_waiting(drain, lake) or lake.is_merging)
+
+
 def unmerged(drain: Cursor, lake: Cursor | None) -> list[SnapshotTask]:
     """Return the snapshots of the drain cursor that are not completely merged; all of them without a lake cursor."""
     merged = {task.id: task.chunks for task in lake.snapshots} if lake is not None else {}

@@ -60,6 +60,17 @@ class ServerFacts:
     rds: RdsRetention | None = None
 
     @property
+    def end(self) -> Position:
+        """End of the binlog.
+
+        Raises:
+            UnsupportedServer: the binlog is off.
+        """
+        if self.binlog_end is None:
+            raise _without_binlog()
+        return self.binlog_end
+
+    @property
     def checksum(self) -> bool:
         """Whether new events end in a CRC32."""
         return self.variables.get("binlog_checksum", "NONE").upper() == "CRC32"

@@ -8,7 +8,8 @@ from cdc_lib.errors import BatchesMissing, CursorMissing
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.position import Point, Position
 from cdc_lib.model.window import SnapshotTask, Window
-from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.ports import ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.store import layout
 from cdc_lib.store.manifests import read_to_of, without_last_chunk
 from cdc_lib.store.windows import Chain, chained, known_windows
@@ -114,31 +115,44 @@ def position_of(like: Position, point: Point) -> Position:
     return Position(f"{base}.{point.file:0{len(digits)}d}", point.offset)
 
 
-def lost_cursor(store: ObjectStore, cursors: CursorStore, source: str) -> CursorMissing | None:
+def lost_cursor(source: Source) -> CursorMissing | None:
     """Return the error of a cursor that is missing although the source has started; None if there is none.
 
     A new cursor would start at another position, and the changes in between would be in no lake table.
     """
-    drain, lake = cursors.load(source, DRAIN), cursors.load(source, LAKE)
+    drain, lake, store, name = source.cursor(DRAIN), source.cursor(LAKE), source.store, source.name
     if drain is not None and lake is not None:
         return None
     if lake is not None:
-        return _lost(source, DRAIN, "the lake cursor is there")
-    cuts = _any(store, layout.cuts_prefix(source))
+        return _lost(name, DRAIN, "the lake cursor is there")
+    cuts = _any(store, layout.cuts_prefix(name))
     if drain is not None:
-        return _lost(source, LAKE, "cuts of the lake are there") if cuts else None
-    if cuts or _any(store, layout.batches_prefix(source)) or _any(store, layout.snapshots_prefix(source)):
-        return _lost(source, DRAIN, "so is the lake cursor, but batches or cuts are there")
+        return _lost(name, LAKE, "cuts of the lake are there") if cuts else None
+    if cuts or _any(store, layout.batches_prefix(name)) or _any(store, layout.snapshots_prefix(name)):
+        return _lost(name, DRAIN, "so is the lake cursor, but batches or cuts are there")
     return None
 
 
-def refuse_lost(store: ObjectStore, cursors: CursorStore, source: str) -> None:
+def planned_cursor(source: Source, consumer: str) -> Cursor:
+    """Return a cursor of a source that was planned.
+
+    Raises:
+        CursorMissing: the source has begun, and the cursor is missing.
+        CursorMoved: nothing was planned yet.
+    """
+    if (cursor := source.cursor(consumer)) is not None:
+        return cursor
+    refuse_lost(source)
+    return source.required(consumer)
+
+
+def refuse_lost(source: Source) -> None:
     """Refuse to continue without a cursor.
 
     Raises:
         CursorMissing: a cursor is missing.
     """
-    if (error := lost_cursor(store, cursors, source)) is not None:
+    if (error := lost_cursor(source)) is not None:
         raise error
 
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from cdc_lib.binlog.framing.boundary_scan import LONGEST_STATEMENT, Boundary, BoundaryScan, SearchTarget
 from cdc_lib.binlog.framing.file_header import FileHeader, read_file_header
 from cdc_lib.config import Credentials, ServerConfig
-from cdc_lib.errors import PositionNotFound, PositionPurged, ServerChanged, UnsupportedServer
+from cdc_lib.errors import PositionNotFound, PositionPurged, ServerChanged
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.gtid import GtidSet
@@ -46,9 +46,7 @@ class BinlogSearch:
     @property
     def end(self) -> Position:
         """The end of the binlog at that moment."""
-        if self.facts.binlog_end is None:
-            raise UnsupportedServer("the server writes no binlog", hint="Start it with --log-bin.")
-        return self.facts.binlog_end
+        return self.facts.end
 
     @property
     def files(self) -> list[str]:

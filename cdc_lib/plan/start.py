@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from cdc_lib.binlog.framing.damaged_file import continue_in
 from cdc_lib.binlog.framing.file_header import FileHeader
 from cdc_lib.binlog.framing.last_transaction import other_past
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import (
     AnonymousNotSent,
@@ -30,12 +29,12 @@ from cdc_lib.model.position import Position
 from cdc_lib.model.results import LocatedPosition
 from cdc_lib.model.server_facts import ServerState
 from cdc_lib.mysql.binlog_stream import binlog_dump
-from cdc_lib.mysql.connection import can_be_reached
 from cdc_lib.mysql.planned_server import refuse_unlogged
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.plan.locate import BinlogSearch, shortened
 from cdc_lib.plan.resume import ByGtid, FailoverRules, Fallback, Refuse, Resume, decide
 from cdc_lib.plan.windows import bytes_between, is_kept
+from cdc_lib.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +42,29 @@ class Starter:
     """Decides where a source starts or continues, and finds that position.
 
     Args:
-        config: of the source.
-        credentials: log-in.
+        source: the source.
         facts: of the connected server.
     """
 
-    config: SourceConfig
-    credentials: Credentials
+    source: Source
     facts: ServerFacts
     _headers: dict[str, FileHeader] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, source: Source) -> Starter:
+        """Ask the server of a source for its facts.
+
+        Raises:
+            SourceError: it cannot be reached.
+        """
+        return cls(source, source.facts())
 
     @property
     def search(self) -> BinlogSearch:
         """The search in the server's binlog."""
-        return BinlogSearch(self.config.source, self.config.server, self.credentials, self.facts, self._headers)
+        return BinlogSearch(
+            self.source.name, self.source.config.server, self.source.credentials, self.facts, self._headers
+        )
 
     def begin(self, by: str) -> Cursor:
         """Return a new drain cursor for a source without one.
@@ -65,10 +73,10 @@ class Starter:
             SourceError: the server does not have the position that the source file names.
         """
         checkpoint = self._first_checkpoint()
-        move = Move(datetime.now(UTC), "start", None, checkpoint.position, by, f"start: {self.config.start}")
+        move = Move(datetime.now(UTC), "start", None, checkpoint.position, by, f"start: {self.source.config.start}")
         source_uuid = secrets.token_hex(8)
         cursor = Cursor(
-            self.config.source,
+            self.source.name,
             DRAIN,
             0,
             1,
@@ -80,7 +88,7 @@ class Starter:
         return cursor.at_checkpoint(checkpoint)
 
     def _first_checkpoint(self) -> BinlogCheckpoint:
-        search, start = self.search, self.config.start
+        search, start = self.search, self.source.config.start
         if isinstance(start, StartAt):
             return self.find(start)
         return search.first() if start == "earliest" else search.at(search.end)
@@ -205,7 +213,7 @@ class Starter:
 
     @property
     def _rules(self) -> FailoverRules:
-        failover = self.config.failover
+        failover = self.source.config.failover
         return FailoverRules(failover.fallback_interval, failover.on_missing_transactions)
 
     def _by_gtids(self, cursor: Cursor, gtids: GtidSet, last: Commit | None) -> tuple[BinlogCheckpoint, str]:
@@ -299,7 +307,8 @@ class Starter:
         last, facts = cursor.last_transaction, self.facts
         if last is None or last.before != cursor.position or last.position.file not in self.search.files:
             return ""
-        with binlog_dump(self.config.server, self.credentials, facts.identity, last.position) as stream:
+        source = self.source
+        with binlog_dump(source.config.server, source.credentials, facts.identity, last.position) as stream:
             try:
                 return other_past(stream, facts.identity.flavor, last)
             except AnonymousNotSent:
@@ -315,21 +324,3 @@ def _read_again(checkpoint: BinlogCheckpoint, gtids: GtidSet) -> str:
     if not again:
         return ""
     return f", before transactions that only this server has, so that these are read again: {shortened(again)}"
-
-
-def address_of(config: SourceConfig, cursor: Cursor | None) -> tuple[str, int]:
-    """Return the address of the cursor's server if the source file still names it, else the first one it names."""
-    known = (cursor.identity.host, cursor.identity.port) if cursor else None
-    return known if known is not None and known in config.addresses else config.addresses[0]
-
-
-def reachable(config: SourceConfig, credentials: Credentials, address: tuple[str, int]) -> tuple[str, int]:
-    """Return the first reachable server in the list, starting at an address; never an earlier one.
-
-    A server that was given up may have extra changes: only an operator may go back to it.
-    """
-    candidates = config.addresses[config.addresses.index(address) :]
-    for candidate in candidates[:-1]:
-        if can_be_reached(config.at(*candidate).server, credentials, config.failover):
-            return candidate
-    return candidates[-1]

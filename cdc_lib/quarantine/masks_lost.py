@@ -14,17 +14,17 @@ from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.binlog.framing.scan_progress import ErrorContext
 from cdc_lib.binlog.rows.captured_tables import fault_of
 from cdc_lib.binlog.statement_reader import Dated
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import MaskLost
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.observation import TablesObservation
 from cdc_lib.model.quarantine import QuarantinedTable
 from cdc_lib.model.table_name import TableName
-from cdc_lib.mysql.connection import Session, connect
+from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.planned_server import facts_of_planned
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.quarantine.records import FaultyTable
+from cdc_lib.source import Source
 
 
 def masks_lost(hiding: Hiding, cursor: Cursor, statements: Sequence[Dated], *, fold: bool) -> list[FaultyTable]:
@@ -69,8 +69,7 @@ class MaskGuard:
     The server's answer of when tables were defined says in most cases that nothing happened; else the binlog is read.
 
     Args:
-        config: of the source.
-        credentials: log-in of the source.
+        source: the source.
         hiding: what the source file hides.
         table: that is read.
         cursor: the drain cursor, loaded after ``seen``: what a later plan has seen is decided in it.
@@ -78,8 +77,7 @@ class MaskGuard:
         statements: those of the binlog from the cursor's position on.
     """
 
-    config: SourceConfig
-    credentials: Credentials
+    source: Source
     hiding: Hiding
     table: TableName
     cursor: Cursor
@@ -92,9 +90,9 @@ class MaskGuard:
         Raises:
             ServerChanged: another server answers.
         """
-        connection = connect(self.config.server, self.credentials)
+        connection = self.source.connect()
         try:
-            facts = facts_of_planned(connection, self.config.server, self.cursor.identity, self.config.source)
+            facts = facts_of_planned(connection, self.source.config.server, self.cursor.identity, self.source.name)
             if self._is_as_planned(connection):
                 return ()
         finally:

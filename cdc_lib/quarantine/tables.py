@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from cdc_lib.config import SourceConfig
 from cdc_lib.errors import DateInKey, MaskLost
 from cdc_lib.lake.routing import colliding, collisions
 from cdc_lib.model.by_table import Change, table_by_table
@@ -19,9 +18,9 @@ from cdc_lib.model.quarantine import Fault, QuarantineRecord, is_replaced
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.plan.gaps import lost_chunk
-from cdc_lib.ports import ObjectStore
 from cdc_lib.quarantine.records import FaultyTable, Unmerged, quarantine, refuse
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
+from cdc_lib.source import Source
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.manifests import first_chunks_of, read_to_of
 
@@ -31,12 +30,10 @@ class Quarantine:
     """The tables of one source that are quarantined.
 
     Args:
-        config: of the source.
-        store: holds the batches.
+        source: the source.
     """
 
-    config: SourceConfig
-    store: ObjectStore
+    source: Source
 
     # --- records
 
@@ -124,7 +121,7 @@ class Quarantine:
 
     def _is_around(self, task: SnapshotTask, position: Position) -> bool:
         """Whether a snapshot of a table with a key has chunks, or ranges to be read, on both sides of a position."""
-        first = next(iter(first_chunks_of(self.store, task)), None)
+        first = next(iter(first_chunks_of(self.source.store, task)), None)
         if task.cancelled or task.selection is not None or first is None or first.chunk is None:
             return False
         if not any(schema.primary_key for schema in first.schemas.values()) or position < first.chunk.low_watermark:
@@ -188,11 +185,11 @@ class Quarantine:
         """
         known = {one.table for one in cursor.quarantined_tables}
         new = [table for table in tables if table not in known]
-        if not any(collisions(self.config, new)):
+        if not any(collisions(self.source.config, new)):
             return cursor
-        cut = last_cut(self.store, cursor.source, lake.last_merge)
+        cut = last_cut(self.source.store, cursor.source, lake.last_merge)
         begun = frozenset(task.name for task in cursor.snapshots if not task.cancelled)
-        refused = colliding(self.config, new, cut.followed if cut is not None else frozenset(), begun)
+        refused = colliding(self.source.config, new, cut.followed if cut is not None else frozenset(), begun)
         before = lake.without_merge()
         for table, error in refused.items():
             fault = Fault(before.reached(table)[1], error.code, error.message, error.hint)
@@ -232,11 +229,11 @@ class Quarantine:
         Raises:
             BatchesMissing: the last chunk of a snapshot is acknowledged but not stored.
         """
-        hides = bool(self.config.masks or self.config.columns)  # a lost mask always quarantines its table
-        any_of_them = self.config.on_error == "quarantine" or hides or bool(drain.quarantine)
+        hides = bool(self.source.config.masks or self.source.config.columns)  # a lost mask always quarantines its table
+        any_of_them = self.source.config.on_error == "quarantine" or hides or bool(drain.quarantine)
         tasks = [task for task in self._tasks(drain, lake).values() if any_of_them or task.selection is not None]
         waiting = [Unmerged(task, self._high(task)) for task in tasks]
-        lost = (lost_chunk(self.store, one.task) for one in waiting if one.high is None)
+        lost = (lost_chunk(self.source.store, one.task) for one in waiting if one.high is None)
         if error := next(filter(None, lost), None):
             raise error  # without it, the windows that the snapshot needs are unknown
         # All windows of an ended epoch are acknowledged.
@@ -259,7 +256,7 @@ class Quarantine:
     def _high(self, task: SnapshotTask) -> Position | None:
         if not task.complete:
             return None
-        return read_to_of(self.store, task)
+        return read_to_of(self.source.store, task)
 
 
 def hint_of(record: QuarantineRecord, source: str) -> str:

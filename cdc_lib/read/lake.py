@@ -29,6 +29,7 @@ from cdc_lib.read.fresh.waiting import Waiting, waiting_batches
 from cdc_lib.read.pin import pin
 from cdc_lib.read.snapshot import PinnedSnapshot
 from cdc_lib.read.table import TableReader
+from cdc_lib.source import Source
 from cdc_lib.store.verification import verifications
 
 
@@ -121,7 +122,7 @@ class Lake:
         """
         if fresh:
             config, store = self._fresh_parts(cut)
-            return TableReader(lambda: self._fresh(name, config, store, waiting_batches(store, config.source)))
+            return TableReader(lambda: self._fresh(name, config, store, waiting_batches(Source.over(config, store))))
         snapshot_id = None if cut is None else self._snapshot_in(cut, name)
         return TableReader(lambda: pin(self._load(name), name, self._cache, snapshot_id), self._archive_of(name, cut))
 

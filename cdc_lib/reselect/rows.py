@@ -25,11 +25,11 @@ import pyarrow.compute as pc
 from cdc_lib.binlog.result_set import ResultSet
 from cdc_lib.binlog.rows.masking import Shape
 from cdc_lib.binlog.types.registry import codec_for
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.drain.batch import batch_writer
 from cdc_lib.drain.columns import shape_of
 from cdc_lib.errors import SourceError, UnsupportedValue
 from cdc_lib.merge.plan import StoredBatch
+from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.lake_table import Reselected
 from cdc_lib.model.manifest import Manifest, SnapshotChunk
 from cdc_lib.model.position import Point, Position
@@ -43,10 +43,11 @@ from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.lookup_session import look_up_session, numbers_of, on_server, watermark_after
 from cdc_lib.mysql.server_facts import read_binlog_end
-from cdc_lib.ports import ObjectStore
+from cdc_lib.plan.gaps import planned_cursor
 from cdc_lib.snapshot.by_key import can_be_looked_up, converts_exactly, select_by_keys
 from cdc_lib.snapshot.columns import with_order
 from cdc_lib.snapshot.key_ranges import select_in_range
+from cdc_lib.source import Source
 from cdc_lib.store import layout
 
 _FOUND, _MISSING = "0", "1"
@@ -121,18 +122,24 @@ class Reselector:
     """Re-selects rows from the server of the drain cursor.
 
     Args:
-        config: of the source, with that server's address.
-        credentials: log-in of the source.
-        store: receives the rows.
+        source: the source.
         identity: of that server.
         epoch: of its positions.
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
+    source: Source
     identity: ServerIdentity
     epoch: int
+
+    @classmethod
+    def of(cls, source: Source) -> Reselector:
+        """Return the re-selector for the server of the drain cursor.
+
+        Raises:
+            CursorMoved: the source was never planned.
+        """
+        cursor = planned_cursor(source, DRAIN)
+        return cls(source.at_cursor(cursor).with_text_keys(cursor), cursor.identity, cursor.epoch)
 
     def read(self, schema: TableSchema, keys: pa.Table, stop: Point) -> Reread | Refused:
         """Read the rows of keys.
@@ -167,7 +174,7 @@ class Reselector:
             SourceError: the source does not answer.
         """
         keys = keys.drop_null()
-        connection, _ = on_server(self.config.server, self.credentials, self.identity)
+        connection, _ = on_server(self.source.config.server, self.source.credentials, self.identity)
         try:
             collations = InformationSchema(connection).collations(schema)
             numbers: list[int] = []
@@ -178,7 +185,7 @@ class Reselector:
         return keys.take(pa.array(sorted(numbers), pa.int64()))
 
     def _read(self, schema: TableSchema, keys: pa.Table, stop: Point) -> Reread | Refused:
-        connection, facts = on_server(self.config.server, self.credentials, self.identity)
+        connection, facts = on_server(self.source.config.server, self.source.credentials, self.identity)
         try:
             projection = self._projection(connection, schema)
             if isinstance(projection, Refused):
@@ -197,7 +204,7 @@ class Reselector:
         current = InformationSchema(connection).schema(schema.database, schema.table)
         if current is None:
             return Refused("the table is no longer at the source", replaced=True)
-        projection = self._shape.of(self.config.values.applied(current))
+        projection = self._shape.of(self.source.config.values.applied(current))
         if not is_compatible(schema, projection.schema):
             return Refused("the table was altered at the source meanwhile", replaced=True)
         if projection.masked_keys:
@@ -208,21 +215,21 @@ class Reselector:
 
     @property
     def _shape(self) -> Shape:
-        return shape_of(self.config, self.credentials)
+        return shape_of(self.source.config, self.source.credentials)
 
     def _unusable(self, keys: pa.Table) -> Refused | None:
         """Refuse keys that the lake could not hold exactly as the source has them."""
         if any(column.null_count for column in keys.columns):
             return Refused("a part of a key is null in the lake, as invalid dates are")
         texts = [column for column in keys.columns if pa.types.is_string(column.type)]
-        if self.config.invalid_text == "replace" and any(_holds(column, REPLACED) for column in texts):
+        if self.source.config.invalid_text == "replace" and any(_holds(column, REPLACED) for column in texts):
             return Refused("a key holds invalid text")
         return None
 
     def _written(self, projection: Projection, keys: pa.Table, low: Position) -> Reread | Refused:
         at, token = datetime.now(UTC), secrets.token_hex(8)
-        key = layout.reselected_key(self.config.source, projection.schema.name, token)
-        with batch_writer(self.config, self.store, key, lambda _, n: layout.chunk_part_path(n)) as writer:
+        key = layout.reselected_key(self.source.name, projection.schema.name, token)
+        with batch_writer(self.source.config, self.source.store, key, lambda _, n: layout.chunk_part_path(n)) as writer:
             reading = _Reselection(projection, self.epoch, low, at, writer.write)
             try:
                 self._look_up(reading, keys)
@@ -233,7 +240,7 @@ class Reselector:
         chunk = SnapshotChunk("reselect", projection.schema.name, 0, low, None, None, last=True, high_watermark=high)
         schemas = {projection.schema.id: projection.schema}
         manifest = Manifest(
-            self.config.source, self.epoch, self.identity, None, chunk, "", "", at, at, 0, 0, writer.files, schemas
+            self.source.name, self.epoch, self.identity, None, chunk, "", "", at, at, 0, 0, writer.files, schemas
         )
         reach = Reselected(Point.at(self.epoch, low), Point.at(self.epoch, high))
         return Reread(StoredBatch(key, manifest), reading.rows, reading.missing, reach)
@@ -244,7 +251,7 @@ class Reselector:
         Raises:
             _Changed: it is not.
         """
-        connection, facts = on_server(self.config.server, self.credentials, self.identity)
+        connection, facts = on_server(self.source.config.server, self.source.credentials, self.identity)
         try:
             high = read_binlog_end(connection, facts)
             now = self._projection(connection, projection.schema)
@@ -258,7 +265,7 @@ class Reselector:
 
     def _look_up(self, reading: _Reselection, keys: pa.Table) -> None:
         """Read all keys, over as many connections as the source file allows."""
-        connections = self.config.reselect.connections
+        connections = self.source.config.reselect.connections
         submitted: deque[Future[None]] = deque()
         with ThreadPoolExecutor(connections, "reselect") as pool:
             try:
@@ -283,9 +290,9 @@ class Reselector:
 
     def _write_rows(self, reading: _Reselection, sql: str, requested: pa.Table) -> pa.Table:
         """Write the rows that a statement finds, and return the keys that have none."""
-        connection = look_up_session(self.config.server, self.credentials, self.identity)
-        with query(self.config.server, connection, sql) as stream:
-            result = ResultSet(reading.projection, stream, self._shape.masker, self.config.values)
+        connection = look_up_session(self.source.config.server, self.source.credentials, self.identity)
+        with query(self.source.config.server, connection, sql) as stream:
+            result = ResultSet(reading.projection, stream, self._shape.masker, self.source.config.values)
             for rows in result.groups():
                 numbers, requested = matched(rows, requested)
                 reading.take(rows.take(numbers), found=True)

@@ -14,7 +14,6 @@ from itertools import count
 from cdc_lib.binlog.result_set import ResultSet
 from cdc_lib.binlog.rows.captured_tables import as_fault
 from cdc_lib.binlog.rows.masking import Masker, Shape
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.shape import stored_comments
 from cdc_lib.drain.batch import at_fault, batch_writer
 from cdc_lib.drain.columns import shape_of
@@ -22,7 +21,6 @@ from cdc_lib.errors import (
     ConfigError,
     TableReplaced,
     TableUnreadable,
-    UnsupportedServer,
     UnsupportedValue,
 )
 from cdc_lib.model.comments import TableComments
@@ -36,15 +34,15 @@ from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.value_policy import ValuePolicy
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.mysql.binlog_stream import query
-from cdc_lib.mysql.connection import Session, connect
+from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.planned_server import facts_of_planned
 from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
 from cdc_lib.mysql.watermark import Watermarks
-from cdc_lib.ports import ObjectStore
 from cdc_lib.snapshot import chunks
 from cdc_lib.snapshot.columns import with_order
 from cdc_lib.snapshot.exact import ExactPosition, keeps_each_change
+from cdc_lib.source import Source
 from cdc_lib.store import layout
 from cdc_lib.store.manifests import publish_manifest
 from cdc_lib.store.parquet import BatchWriter
@@ -80,9 +78,7 @@ class ChunkReader:
     """Reads the chunks of one unit: a snapshot, or one range of a divided one.
 
     Args:
-        config: of the source.
-        credentials: log-in of the source.
-        store: where batches go.
+        source: the source.
         task: the unit.
         identity: of the server.
         pace: of the unit; it learns the number of rows from the server.
@@ -90,9 +86,7 @@ class ChunkReader:
         mask_lost: called while a SELECT holds the table, before a row is stored: the table if it has rows of a masked one.
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
+    source: Source
     task: SnapshotTask
     identity: ServerIdentity
     pace: Pace
@@ -102,7 +96,7 @@ class ChunkReader:
     @property
     def shape(self) -> Shape:
         """Which columns are stored, and with which masks."""
-        return shape_of(self.config, self.credentials)
+        return shape_of(self.source.config, self.source.credentials)
 
     def read(self, before: SnapshotChunk | None, number: int) -> ReadChunk:
         """Read the rows of the next chunk.
@@ -124,7 +118,7 @@ class ChunkReader:
     def _read(self, before: SnapshotChunk | None, number: int, tries: int) -> ReadChunk | None:
         """Read the rows of the next chunk; None if their position is not exact, and must be."""
         task = self.task
-        connection = connect(self.config.server, self.credentials)
+        connection = self.source.connect()
         # Read again for each chunk: another server may answer meanwhile.
         facts = self._facts(connection)
         schema = InformationSchema(connection).schema(task.database, task.table)
@@ -134,8 +128,8 @@ class ChunkReader:
         if self._is_of_other_key(schema, connection):
             connection.close()
             return self._chunk_of_other_key(facts, number)
-        projection = self._projection(self.config.values.applied(schema), connection.close)
-        rows = self.config.snapshot.chunk_rows
+        projection = self._projection(self.source.config.values.applied(schema), connection.close)
+        rows = self.source.config.snapshot.chunk_rows
         index = InformationSchema(connection).key_name(schema)
         comments = self._comments(connection) if number == 0 else ()
         if not self.pace.total and before is not None and task.selection is None:  # not for a table of one chunk
@@ -148,9 +142,9 @@ class ChunkReader:
         upper = before.upper_key if before else self._upper(schema, index)
         now = datetime.now(UTC)
         sql = chunks.select_chunk(projection.source, after, upper, rows, index, task.selection, task.range)
-        with query(self.config.server, connection, sql) as stream, ExitStack() as files:
+        with query(self.source.config.server, connection, sql) as stream, ExitStack() as files:
             writer = files.enter_context(self._writer(number, projection))
-            result = ResultSet(projection, stream, self.shape.masker, self.config.values)
+            result = ResultSet(projection, stream, self.shape.masker, self.source.config.values)
             for number_of_group, table in enumerate(result.groups()):
                 if number_of_group == 0 and (lost := self.mask_lost()):
                     return self._last_chunk(facts, number, lost)
@@ -178,43 +172,43 @@ class ChunkReader:
         Raises:
             UnsupportedValue, TableUnreadable: the error, if it stops the source.
         """
-        connection = connect(self.config.server, self.credentials)
+        connection = self.source.connect()
         try:
             facts = self._facts(connection)
         finally:
             connection.close()
-        faults = at_fault(self.config, error, facts.binlog_end) if facts.binlog_end is not None else {}
+        faults = at_fault(self.source.config, error, facts.binlog_end) if facts.binlog_end is not None else {}
         if self.task.name not in faults or facts.binlog_end is None:
             raise error
         return self._last_chunk(facts, number, (QuarantinedTable(self.task.name, faults[self.task.name]),))
 
     def _facts(self, connection: Session) -> ServerFacts:
-        return facts_of_planned(connection, self.config.server, self.identity, self.config.source)
+        return facts_of_planned(connection, self.source.config.server, self.identity, self.source.name)
 
     def _writer(self, number: int, projection: Projection) -> BatchWriter:
         # A unique name: the loser of a race for the manifest must not overwrite the winner's files.
         path = layout.chunk_part_path(0).replace(".parquet", f"-{secrets.token_hex(4)}.parquet")
         key = layout.chunk_manifest_key(self.task, number)
-        return batch_writer(self.config, self.store, key, lambda *_: path, projection.schema.primary_key)
+        return batch_writer(self.source.config, self.source.store, key, lambda *_: path, projection.schema.primary_key)
 
     def _comments(self, connection: Session) -> tuple[TableComments, ...]:
         """Return the table's comments if the lake keeps them."""
-        carried = self.config.carries_comments(*self.task.name.pair)
+        carried = self.source.config.carries_comments(*self.task.name.pair)
         found = InformationSchema(connection).comments(*self.task.name.pair) if carried else None
-        return (stored_comments(self.config, found),) if found is not None else ()
+        return (stored_comments(self.source.config, found),) if found is not None else ()
 
     def _low_watermark(
         self, connection: Session, facts: ServerFacts, schema: TableSchema, tries: int
     ) -> Position | None:
         """Return the low watermark of the next SELECT; None if it must be exact and is not."""
-        if not keeps_each_change(self.config, schema):
+        if not keeps_each_change(self.source.config, schema):
             return self.watermarks.before_select(connection, facts, schema)
-        exact = ExactPosition(self.config, self.credentials, facts, self.task.epoch, self.watermarks)
+        exact = ExactPosition(self.source, facts, self.task.epoch, self.watermarks)
         return exact.before_select(connection, schema, tries)
 
     def _high_watermark(self) -> Position:
         """Return the end of the binlog after a SELECT: all changes that it saw lie before."""
-        connection = connect(self.config.server, self.credentials)
+        connection = self.source.connect()
         try:
             return read_binlog_end(connection, self._facts(connection))
         finally:
@@ -231,7 +225,7 @@ class ChunkReader:
         changed = TableReplaced(
             "its primary key was changed while it was read in ranges", hint="The table is read again automatically."
         )
-        fault = Fault(self._binlog_end(facts), changed.code, changed.message, changed.hint)
+        fault = Fault(facts.end, changed.code, changed.message, changed.hint)
         return self._last_chunk(facts, number, (QuarantinedTable(self.task.name, fault),))
 
     def _projection(self, schema: TableSchema, close: Callable[[], None]) -> Projection:
@@ -241,7 +235,7 @@ class ChunkReader:
             refuse_masked_keys(projection)
         except ConfigError as error:
             close()
-            fault = as_fault(error, quarantines=self.config.on_error == "quarantine")
+            fault = as_fault(error, quarantines=self.source.config.on_error == "quarantine")
             if fault is None:
                 raise
             raise fault from error
@@ -251,11 +245,11 @@ class ChunkReader:
         """Return the current greatest key, so that the snapshot of a growing table ends; None to read the rest in one chunk."""
         if not can_be_chunked(schema):
             return None
-        connection = connect(self.config.server, self.credentials)
+        connection = self.source.connect()
         # Between two bounds a server may sort all keys to find the greatest.
         in_range = self.task.range
         sql = chunks.select_upper(schema, self.task.selection, in_range, index if in_range is not None else "")
-        with query(self.config.server, connection, sql) as stream:
+        with query(self.source.config.server, connection, sql) as stream:
             result = ResultSet(whole(chunks.key_schema(schema)), stream, Masker(), ValuePolicy())
             for _ in result.groups():
                 pass
@@ -264,16 +258,9 @@ class ChunkReader:
     def _last_chunk(self, facts: ServerFacts, number: int, quarantined: tuple[QuarantinedTable, ...] = ()) -> ReadChunk:
         """Close a snapshot, or one range of it, with a chunk without rows."""
         empty = TableSchema(self.task.database, self.task.table, ())
-        chunk = replace(self._empty_chunk(number, self._binlog_end(facts)), last=True)
+        chunk = replace(self._empty_chunk(number, facts.end), last=True)
         manifest = replace(self._manifest(facts, chunk, empty, (), datetime.now(UTC)), quarantined=quarantined)
         return ReadChunk(chunk, lambda: self._published(number, manifest), ExitStack())
-
-    def _binlog_end(self, facts: ServerFacts) -> Position:
-        if facts.binlog_end is None:
-            raise UnsupportedServer(
-                "the server writes no binlog", hint="Start it with --log-bin.", table=self.task.name
-            )
-        return facts.binlog_end
 
     def _empty_chunk(self, number: int, at: Position) -> SnapshotChunk:
         """Return a chunk without keys."""
@@ -308,4 +295,4 @@ class ChunkReader:
         )
 
     def _published(self, number: int, manifest: Manifest) -> Manifest:
-        return publish_manifest(self.store, layout.chunk_manifest_key(self.task, number), manifest)
+        return publish_manifest(self.source.store, layout.chunk_manifest_key(self.task, number), manifest)

@@ -6,17 +6,16 @@ import logging
 from contextlib import closing
 from dataclasses import dataclass
 
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import SourceError
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.pace import counted
 from cdc_lib.model.projection import can_be_chunked
 from cdc_lib.model.window import SnapshotTask
-from cdc_lib.mysql.connection import Session, connect
+from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
-from cdc_lib.ports import ObjectStore
 from cdc_lib.snapshot.chunks import key_definition
 from cdc_lib.snapshot.ranges import KeySpace
+from cdc_lib.source import Source
 from cdc_lib.store.manifests import last_chunk_of
 
 log = logging.getLogger(__name__)
@@ -27,14 +26,10 @@ class Divider:
     """Divides the snapshots of large tables of one source.
 
     Args:
-        config: of the source, at the server that its cursor is on.
-        credentials: log-in of the source.
-        store: of the batches.
+        source: the source.
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
+    source: Source
 
     def divided(self, cursor: Cursor) -> Cursor:
         """Return the drain cursor with the decision about each snapshot that was requested since the last plan.
@@ -47,10 +42,10 @@ class Divider:
         tasks = [task for task in cursor.open_snapshots if task.to_divide]
         if not tasks:
             return cursor
-        wanted, most = int(self.config.snapshot.range_bytes), self.config.snapshot.max_ranges
+        wanted, most = int(self.source.config.snapshot.range_bytes), self.source.config.snapshot.max_ranges
         if not wanted or most < 2:
             return cursor.with_snapshots(task.divided((), ()) for task in tasks)
-        with closing(connect(self.config.server, self.credentials)) as connection:
+        with closing(self.source.connect()) as connection:
             sizes = InformationSchema(connection).sizes()
             numbers = [min(most, sizes.get(task.name.pair, 0) // wanted) for task in tasks]
             return cursor.with_snapshots(
@@ -61,7 +56,7 @@ class Divider:
     def _divided(self, connection: Session, task: SnapshotTask, number: int) -> SnapshotTask:
         """Return the task in at most so many ranges; undivided if its key has no order, or the server refuses to help."""
         whole, reader = task.divided((), ()), InformationSchema(connection)
-        if last_chunk_of(self.store, whole)[0]:  # somebody has begun to read it without waiting for a plan
+        if last_chunk_of(self.source.store, whole)[0]:  # somebody has begun to read it without waiting for a plan
             return whole
         try:
             schema = reader.schema(task.database, task.table)

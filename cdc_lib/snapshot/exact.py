@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from cdc_lib.binlog.statement_reader import changes_table
 from cdc_lib.binlog.stream_facts import StreamFacts
-from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config import SourceConfig
 from cdc_lib.config.shape import targets_of
 from cdc_lib.errors import SourceUnavailable
 from cdc_lib.lake.modes import mode_of
@@ -26,6 +26,7 @@ from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end, read_charse
 from cdc_lib.mysql.statements import rows_of
 from cdc_lib.mysql.table_lock import locked
 from cdc_lib.mysql.watermark import Watermarks
+from cdc_lib.source import Source
 
 _TRIES = 50
 _PAUSE = 0.1
@@ -42,15 +43,13 @@ class ExactPosition:
     """Finds the position of the next SELECT on a session.
 
     Args:
-        config: of the source.
-        credentials: log-in of the source.
+        source: the source.
         facts: of the server.
         epoch: of the positions.
         watermarks: of the table's SELECTs.
     """
 
-    config: SourceConfig
-    credentials: Credentials
+    source: Source
     facts: ServerFacts
     epoch: int
     watermarks: Watermarks
@@ -78,7 +77,7 @@ class ExactPosition:
             low = self.watermarks.before_select(connection, self.facts, schema)
             high = self._begin(connection)
             return None if self._changes(connection, schema, low, high) else low
-        if self.config.snapshot.lock_tables:
+        if self.source.config.snapshot.lock_tables:
             return self._locked(connection, schema)
         raise SourceUnavailable(
             f"a table changes all the time, so that the position of no SELECT is exact: {_TRIES} tries",
@@ -97,13 +96,13 @@ class ExactPosition:
         if low == high:
             return False
         facts = StreamFacts(self.facts.identity.flavor, self.facts.checksum, read_charsets(connection))
-        window = Window(self.config.source, self.epoch, low, high)
-        with binlog_dump(self.config.server, self.credentials, self.facts.identity, low) as stream:
+        source, window = self.source, Window(self.source.name, self.epoch, low, high)
+        with binlog_dump(source.config.server, source.credentials, self.facts.identity, low) as stream:
             return changes_table(window, stream, facts, schema.name)
 
     def _locked(self, connection: Session, schema: TableSchema) -> Position | None:
         """Begin the transaction while another session locks the table: no change of it is on the way then."""
-        with locked(self.config.server, self.credentials, schema.name):
+        with locked(self.source.config.server, self.source.credentials, schema.name):
             if InformationSchema(connection).schema(schema.database, schema.table) != schema:
                 return None
             return self._begin(connection)

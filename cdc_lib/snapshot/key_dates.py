@@ -10,15 +10,15 @@ import logging
 from contextlib import closing
 from dataclasses import dataclass
 
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import SourceError
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
-from cdc_lib.mysql.connection import Session, connect
+from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.read_only_session import answer
+from cdc_lib.source import Source
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +31,10 @@ class KeyDates:
     """Looks at the keys of the tables of one source.
 
     Args:
-        config: of the source, at the server that its cursor is on.
-        credentials: log-in of the source.
+        source: the source.
     """
 
-    config: SourceConfig
-    credentials: Credentials
+    source: Source
 
     def looked_at(self, cursor: Cursor) -> Cursor:
         """Return the drain cursor with the tables, of those whose snapshot was requested since the last plan, that have such dates.
@@ -45,9 +43,9 @@ class KeyDates:
             SourceUnavailable: the server cannot be reached.
         """
         new = {task.name for task in cursor.open_snapshots if task.to_divide}.difference(cursor.text_keys)
-        if not new or self.config.zero_dates != "null":
+        if not new or self.source.config.zero_dates != "null":
             return cursor
-        with closing(connect(self.config.server, self.credentials)) as connection:
+        with closing(self.source.connect()) as connection:
             reader = InformationSchema(connection)
             dated = {
                 TableName(database, table)

@@ -10,7 +10,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.drain.columns import shape_of
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import Cursor
@@ -20,16 +19,16 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.waiting import unmerged
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.mysql.charset_encoder import Encoder
-from cdc_lib.mysql.connection import Session, connect
+from cdc_lib.mysql.connection import Session
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.server_facts import read_binlog_end, read_facts
 from cdc_lib.plan.start import Starter
-from cdc_lib.ports import ObjectStore
 from cdc_lib.quarantine.records import cancel_task
 from cdc_lib.snapshot.bounds import bound
 from cdc_lib.snapshot.by_key import converts_exactly
 from cdc_lib.snapshot.predicate import predicate
 from cdc_lib.snapshot.request import SnapshotRequests
+from cdc_lib.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +62,10 @@ class PartialSnapshots:
     """Snapshots of parts of the tables of one source.
 
     Args:
-        config: of the source, at the server that its cursor is on.
-        credentials: log-in of the source.
-        store: of the batches.
+        source: the source.
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
+    source: Source
 
     def requested(
         self, cursor: Cursor, lake: Cursor | None, request: PartialRequest, *, at: datetime, by: str
@@ -88,11 +83,11 @@ class PartialSnapshots:
             ConfigError: the part is not valid, or the table cannot be read in parts.
             SourceError: the server cannot be reached or is another one.
         """
-        (table,) = SnapshotRequests(self.config, self.credentials, self.store).preview(cursor, [request.table])
+        (table,) = SnapshotRequests(self.source).preview(cursor, [request.table])
         self._refuse_unready(cursor, lake, table.table)
-        with closing(connect(self.config.server, self.credentials)) as connection:
-            facts = read_facts(connection, self.config.server)
-            Starter(self.config, self.credentials, facts).check_resumable(cursor)
+        with closing(self.source.connect()) as connection:
+            facts = read_facts(connection, self.source.config.server)
+            Starter(self.source, facts).check_resumable(cursor)
             database, name = table.table.pair
             schema = InformationSchema(connection).schema(database, name)
             if schema is None or not schema.primary_key:
@@ -137,7 +132,7 @@ class PartialSnapshots:
                 source=cursor.source,
             )
         whole = any(task.name == table and task.selection is None and not task.cancelled for task in cursor.snapshots)
-        first = self.config.start == "snapshot" and not whole
+        first = self.source.config.start == "snapshot" and not whole
         if first or table in cursor.tables_to_resnapshot or any(task.name == table for task in unmerged(cursor, lake)):
             raise ConfigError(
                 f"another snapshot of {table} is not merged yet",
@@ -167,6 +162,6 @@ class PartialSnapshots:
 
     def _usable(self, schema: TableSchema) -> dict[str, str]:
         """Return the columns that a condition may name: not masked ones, because the condition is stored as typed."""
-        projection = shape_of(self.config, self.credentials).of(self.config.values.applied(schema))
+        projection = shape_of(self.source.config, self.source.credentials).of(self.source.config.values.applied(schema))
         names = (column.name for column in projection.source.columns if column.name not in projection.masked)
         return {name.lower(): name for name in names}

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.errors import TableUnreadable, UnsupportedValue
 from cdc_lib.model.manifest import Manifest, SnapshotChunk, chunk_of
 from cdc_lib.model.pace import Pace, counted
@@ -20,8 +19,8 @@ from cdc_lib.model.results import DrainResult, result_of
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.mysql.watermark import Watermarks
-from cdc_lib.ports import ObjectStore
 from cdc_lib.snapshot.chunk_reader import ChunkReader, ReadChunk
+from cdc_lib.source import Source
 from cdc_lib.store.manifests import chunks_of, last_chunk_of
 
 log = logging.getLogger(__name__)
@@ -32,15 +31,11 @@ class SnapshotReader:
     """Reads the snapshots of one source.
 
     Args:
-        config: of the source.
-        credentials: log-in of the source.
-        store: where batches go.
+        source: the source.
         mask_lost: see :class:`ChunkReader`.
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
+    source: Source
     mask_lost: Callable[[], tuple[QuarantinedTable, ...]] = tuple
 
     def read(self, task: SnapshotTask, identity: ServerIdentity, until: datetime | None = None) -> DrainResult:
@@ -55,18 +50,23 @@ class SnapshotReader:
             ServerChanged: another server answers.
         """
         began = time.monotonic()
-        count, last = last_chunk_of(self.store, task)
-        rows = count * self.config.snapshot.chunk_rows
+        count, last = last_chunk_of(self.source.store, task)
+        rows = count * self.source.config.snapshot.chunk_rows
         pace = Pace(f"snapshot of {task.title}", "row", 0, began, rows, rows)
         reader = ChunkReader(
-            self.config, self.credentials, self.store, task, identity, pace, Watermarks(), self.mask_lost
+            self.source,
+            task,
+            identity,
+            pace,
+            Watermarks(),
+            self.mask_lost,
         )
         unit = _ChunksOfUnit(reader, None if last is None else chunk_of(last), count, until)
         written = unit.read()
         if written and not chunk_of(written[-1]).last:
             log.info("snapshot of %s: %s stored; the next run goes on", task.title, counted(unit.count, "chunk"))
         return result_of(
-            task.id, written or chunks_of(self.store, task), time.monotonic() - began, written=len(written)
+            task.id, written or chunks_of(self.source.store, task), time.monotonic() - began, written=len(written)
         )
 
 

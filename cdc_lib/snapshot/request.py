@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.drain.columns import shape_of
 from cdc_lib.errors import CdcError, ConfigError, LakeTableShared, SourceUnavailable, TableUnreadable
@@ -24,17 +23,16 @@ from cdc_lib.model.results import ResnapshotPreview
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
-from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.server_facts import ServerFacts, read_charsets, read_facts
 from cdc_lib.mysql.watermark import low_watermark
 from cdc_lib.mysql.xa_recover import wait_for_decisions
 from cdc_lib.plan.start import Starter
-from cdc_lib.ports import ObjectStore
 from cdc_lib.quarantine.records import open_record, refuse, resume
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.schema_history.versions import Histories
+from cdc_lib.source import Source
 
 log = logging.getLogger(__name__)
 
@@ -49,14 +47,10 @@ class SnapshotRequests:
     """Requests new snapshots of whole tables of one source.
 
     Args:
-        config: of the source, at the server that its cursor is on.
-        credentials: log-in of the source.
-        store: of the batches.
+        source: the source.
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
+    source: Source
 
     def preview(self, cursor: Cursor, patterns: Sequence[str]) -> tuple[ResnapshotPreview, ...]:
         """Return what a new snapshot of each table will do.
@@ -69,7 +63,7 @@ class SnapshotRequests:
             ConfigError: some tables are not captured, or cannot be snapshotted or merged.
             SourceError: the server cannot be reached.
         """
-        with closing(connect(self.config.server, self.credentials)) as connection:
+        with closing(self.source.connect()) as connection:
             reader = InformationSchema(connection)
             captured = self._captured(reader)
             tables = self._chosen(patterns, captured)
@@ -109,7 +103,7 @@ class SnapshotRequests:
             ConfigError: see :meth:`with_snapshots`.
             SourceError: the server cannot be reached or is another one.
         """
-        quarantine, request = Quarantine(self.config, self.store), ResnapshotRequest(why, at, by, replaces=replaces)
+        quarantine, request = Quarantine(self.source), ResnapshotRequest(why, at, by, replaces=replaces)
         recorded = quarantine.with_new_snapshots(cursor, lake, tables, request)
         return self.with_snapshots(recorded, tables, at=at, by=by)
 
@@ -141,23 +135,25 @@ class SnapshotRequests:
             TableUnreadable: a table cannot be read by SELECT.
             SourceError: the server cannot be reached or is another one.
         """
-        with closing(connect(self.config.server, self.credentials)) as connection:
-            facts = read_facts(connection, self.config.server)
-            Starter(self.config, self.credentials, facts).check_resumable(cursor)
+        with closing(self.source.connect()) as connection:
+            facts = read_facts(connection, self.source.config.server)
+            Starter(self.source, facts).check_resumable(cursor)
             reader = InformationSchema(connection)
             schemas, refused = self._readable(reader, tables, self._captured(reader), cursor)
             charsets = read_charsets(connection)
         for table, error in refused.items():
-            if not planned or self.config.on_error != "quarantine":
+            if not planned or self.source.config.on_error != "quarantine":
                 raise error
             log.warning("%s is quarantined: %s. %s", table, error.message, error.hint)
         until = self._watermark(cursor, facts)
         names = [(schema.database, schema.table) for schema in schemas.values()]
         if names:
             # Chunks must be read after the commits of transactions prepared now: their rows may be left out of the windows.
-            wait_for_decisions(self.config.server, self.credentials, facts)
+            wait_for_decisions(self.source.config.server, self.source.credentials, facts)
             known = dict.fromkeys(cursor.versions, False)
-            histories = Histories(self.config, self.credentials, self.store, cursor.epoch, facts, charsets, known)
+            histories = Histories(
+                self.source.config, self.source.credentials, self.source.store, cursor.epoch, facts, charsets, known
+            )
             if histories.needed:
                 histories.register(names, until, cursor_jumped=True)
                 cursor = cursor.with_versions(known)
@@ -187,13 +183,13 @@ class SnapshotRequests:
             known = ", ".join(sorted(captured)[:_NAMED]) + (", …" if len(captured) > _NAMED else "")
             raise ConfigError(
                 f"not captured: {', '.join(wrong)}",
-                hint=f"Captured of {self.config.source}: {known or 'no table'}.",
-                source=self.config.source,
+                hint=f"Captured of {self.source.name}: {known or 'no table'}.",
+                source=self.source.name,
             )
         return list(dict.fromkeys(table for text in patterns for table in chosen[text]))
 
     def _captured(self, reader: InformationSchema) -> list[TableName]:
-        return [TableName(*table) for table in reader.tables() if self.config.tables.captures(*table)]
+        return [TableName(*table) for table in reader.tables() if self.source.config.tables.captures(*table)]
 
     def _readable(
         self,
@@ -203,24 +199,24 @@ class SnapshotRequests:
         cursor: Cursor,
     ) -> tuple[Mapping[TableName, TableSchema], Mapping[TableName, CdcError]]:
         """Return the schemas of the captured ones among the tables, and why no snapshot of others is possible."""
-        shape = shape_of(self.config, self.credentials)
+        shape = shape_of(self.source.config, self.source.credentials)
         schemas: dict[TableName, TableSchema] = {}
         refused: dict[TableName, CdcError] = {}
         known = frozenset(captured)
-        merges = lake_merges(self.config, known) if self.config.routes else ()
-        blurred = indistinct_tables(self.config.source, merges)
+        merges = lake_merges(self.source.config, known) if self.source.config.routes else ()
+        blurred = indistinct_tables(self.source.name, merges)
         shared = self._shared_with_others(tables, known, cursor)
         for table in tables:
             try:
                 if table not in known or (schema := reader.schema(*table.pair)) is None:
                     continue
-                refuse_masked_keys(shape.of(self.config.values.applied(schema)))
+                refuse_masked_keys(shape.of(self.source.config.values.applied(schema)))
                 if table in shared:
                     raise shared[table]
                 if table in blurred:
                     self._refuse_indistinct(table, merges)
             except (ConfigError, TableUnreadable) as error:
-                error.fill(source=self.config.source)
+                error.fill(source=self.source.name)
                 refused[table] = error
             else:
                 schemas[table] = schema
@@ -234,16 +230,16 @@ class SnapshotRequests:
         asked = left_out.intersection(tables)
         if not asked:
             return {}
-        found = collisions(self.config, [table for table in captured if table in asked or table not in left_out])
-        return {table: one.error(self.config.source) for one in found for table in one.tables if table in asked}
+        found = collisions(self.source.config, [table for table in captured if table in asked or table not in left_out])
+        return {table: one.error(self.source.name) for one in found for table in one.tables if table in asked}
 
     def _refuse_indistinct(self, table: TableName, merges: Sequence[LakeMerge]) -> None:
-        for lake_table, others in indistinct(self.config.source, table, merges).items():
+        for lake_table, others in indistinct(self.source.name, table, merges).items():
             raise ConfigError(
                 f"rows of {table} cannot be distinguished from those of {', '.join(others)} in {lake_table}: a new snapshot would "
                 "delete them as well",
                 hint="Add keys that differ (server, schema, table) to the route, and begin with a new lake table.",
-                source=self.config.source,
+                source=self.source.name,
                 table=table,
             )
 
@@ -251,7 +247,7 @@ class SnapshotRequests:
         """Return a low watermark after the windows in flight."""
         least = cursor.in_flight[-1].stop if cursor.in_flight else cursor.position
         for _ in range(_TRIES):
-            with closing(connect(self.config.server, self.credentials)) as connection:
+            with closing(self.source.connect()) as connection:
                 watermark = low_watermark(connection, facts)
             if least <= watermark:
                 return watermark

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from cdc_lib.config import SourceConfig
 from cdc_lib.config.schedule import longest_gap
 from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
@@ -18,10 +17,10 @@ from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.waiting import unmerged
 from cdc_lib.plan.windows import bytes_left
-from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.status.backlog import backlog_of
 from cdc_lib.status.coverage import unresolved
-from cdc_lib.status.overview import in_this_epoch, lag_seconds
+from cdc_lib.status.overview import in_this_epoch, lag_seconds, observed
 from cdc_lib.store.coverage import coverages
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.failed_tables import last_stopped
@@ -30,41 +29,33 @@ from cdc_lib.store.verified import last_verified
 from cdc_lib.store.windows import stored_windows
 
 
-def figures_of(
-    config: SourceConfig,
-    store: ObjectStore,
-    cursors: CursorStore,
-    now: datetime,
-    live: ServerObservation | None = None,
-) -> SourceFigures:
+def figures_of(source: Source, *, ask: bool = False) -> SourceFigures:
     """Return the figures of a source.
 
     Args:
-        config: the source.
-        store: where batches and cuts are.
-        cursors: where cursors are.
-        now: the time (UTC).
-        live: what the server says now; None where it is not asked: what the last plan saw counts then, and whether the lake has
+        source: the source.
+        ask: whether the server is asked. If it is not, or cannot be reached, what the last plan saw counts, and whether the lake has
             everything by now is not known.
     """
-    source = config.source
-    drain, lake, cut = cursors.load(source, DRAIN), cursors.load(source, LAKE), last_cut(store, source)
-    seen = live or last_server(store, source)
-    drained, stopped = last_drain(store, source), last_stopped(store, source)
-    verified, retries = last_verified(store, source), task_retries(store, source)
-    covered = coverages(store, source) if config.verify.cover_every is not None else []
+    config, store, name, now = source.config, source.store, source.name, datetime.now(UTC)
+    live = observed(source) if ask else None
+    drain, lake, cut = source.cursor(DRAIN), source.cursor(LAKE), last_cut(store, name)
+    seen = live or last_server(store, name)
+    drained, stopped = last_drain(store, name), last_stopped(store, name)
+    verified, retries = last_verified(store, name), task_retries(store, name)
+    covered = coverages(store, name) if config.verify.cover_every is not None else []
     interval = longest_gap(config.verify.schedule) if config.verify.schedule is not None else None
     lag = lag_seconds(store, drain, lake, live, published=cut is not None)
     lagging = drain.lagging_in(lake) if drain is not None else ()
     backlog = backlog_of(drain, seen)
     return SourceFigures(
-        source=source,
+        source=name,
         lag_seconds=lag,
         lag_bytes=lag_bytes(drain, lake, seen),
         catch_up_seconds=backlog.seconds if backlog is not None else None,
         epoch=drain.epoch if drain is not None else None,
         windows_in_flight=len(drain.in_flight) if drain is not None else None,
-        windows_pending=_pending(stored_windows(store, source), drain, lake),
+        windows_pending=_pending(stored_windows(store, name), drain, lake),
         snapshots_pending=len(unmerged(drain, lake)) if drain is not None and lake is not None else None,
         retention_left_seconds=seen.retention_left_seconds(now) if seen is not None else None,
         server_seen_seconds=_age(seen.at, now) if seen is not None else None,

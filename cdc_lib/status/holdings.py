@@ -22,8 +22,9 @@ from cdc_lib.model.position import Point
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.waiting import is_waiting
 from cdc_lib.plan.gaps import as_gap, lost_cursor
-from cdc_lib.ports import CursorStore, ObjectInfo, ObjectStore
+from cdc_lib.ports import ObjectInfo
 from cdc_lib.quarantine.tables import findings as quarantine_findings
+from cdc_lib.source import Source
 from cdc_lib.status.backlog import backlog_of
 from cdc_lib.status.changed_rows import changed_row_findings
 from cdc_lib.status.coverage import coverage_findings
@@ -136,16 +137,10 @@ class HoldingsReader:
     """Reads the holdings of one source again and again; what cannot change is read once.
 
     Args:
-        store: where its documents are.
-        cursors: where its cursors are.
-        source: its name.
-        verify: how it is compared.
+        source: the source; its server is not asked.
     """
 
-    store: ObjectStore
-    cursors: CursorStore
-    source: str
-    verify: VerifyConfig = field(default_factory=VerifyConfig)
+    source: Source
     _last: tuple[str, Cut] | None = None
     _whole: tuple[str, Cut] | None = None
     _cuts: dict[str, CutFacts] = field(default_factory=dict)
@@ -162,8 +157,8 @@ class HoldingsReader:
             StoreUnavailable: the store gives no answer.
             CorruptBatch: a document is not what its key says.
         """
-        store, source = self.store, self.source
-        drain, lake = self.cursors.load(source, DRAIN), self.cursors.load(source, LAKE)
+        store, source = self.source.store, self.source.name
+        drain, lake = self.source.cursor(DRAIN), self.source.cursor(LAKE)
         listed = self.listed_cuts()
         stored = {info.key for info in listed}
         self._cuts = {key: facts for key, facts in self._cuts.items() if key in stored}
@@ -176,7 +171,7 @@ class HoldingsReader:
             verified=tuple(self._comparisons()),
             after_merge=last_after_merge(store, source),
             coverage=tuple(self._covered()),
-            verify=self.verify,
+            verify=self.source.config.verify,
             foreign=tuple(open_commits(store, source, drain)),
             stopped=stopped,
             questions=tuple(questions_of(store, stopped)),
@@ -187,7 +182,7 @@ class HoldingsReader:
 
     def listed_cuts(self) -> list[ObjectInfo]:
         """Return the cuts that are stored, in the order of their positions; none is read."""
-        return listed_cuts(self.store, self.source)
+        return listed_cuts(self.source.store, self.source.name)
 
     def cuts(self, listed: list[ObjectInfo]) -> list[CutFacts]:
         """Return some cuts in their order; one that was read before is not read again, one that was removed is left out."""
@@ -207,13 +202,13 @@ class HoldingsReader:
         for known in (self._last, self._whole):
             if known is not None and known[0] == info.key:
                 return known[1]
-        found = documents.find(Cut, self.store, info.key)
+        found = documents.find(Cut, self.source.store, info.key)
         if found is not None:
             self._whole = info.key, found
         return found
 
     def _facts(self, key: str) -> CutFacts | None:
-        cut = documents.find(Cut, self.store, key)
+        cut = documents.find(Cut, self.source.store, key)
         return facts_of_cut(cut) if cut is not None else None
 
     def _last_cut(self, listed: list[ObjectInfo]) -> Cut | None:
@@ -223,7 +218,7 @@ class HoldingsReader:
         furthest = furthest_keys([info.key for info in listed])
         if len(furthest) == 1 and self._last is not None and self._last[0] == furthest[0]:
             return self._last[1]
-        self._last = last_of(self.store, furthest)
+        self._last = last_of(self.source.store, furthest)
         if self._last is None:
             return None
         self._cuts[self._last[0]] = facts_of_cut(self._last[1])
@@ -231,35 +226,37 @@ class HoldingsReader:
 
     def _comparisons(self) -> list[Verified]:
         """Return the last comparison of each table; of thousands, those that were written since are read."""
-        self._verified = self._written_since(Verified, layout.verified_prefix(self.source), self._verified)
+        self._verified = self._written_since(Verified, layout.verified_prefix(self.source.name), self._verified)
         return [one for _, one in self._verified.values()]
 
     def _covered(self) -> list[Coverage]:
         """Return which ranges of each table were compared, likewise."""
-        self._coverage = self._written_since(Coverage, layout.coverage_prefix(self.source), self._coverage)
+        self._coverage = self._written_since(Coverage, layout.coverage_prefix(self.source.name), self._coverage)
         return [one for _, one in self._coverage.values()]
 
     def _written_since(
         self, kind: type[T], prefix: str, before: Mapping[str, tuple[datetime, T]]
     ) -> dict[str, tuple[datetime, T]]:
         known = {}
-        for info in self.store.list(prefix):
+        for info in self.source.store.list(prefix):
             last = before.get(info.key)
             if last is not None and last[0] == info.modified:
                 known[info.key] = last
-            elif info.key.endswith(".json") and (found := documents.find(kind, self.store, info.key)) is not None:
+            elif (
+                info.key.endswith(".json") and (found := documents.find(kind, self.source.store, info.key)) is not None
+            ):
                 known[info.key] = info.modified, found
         return known
 
     def _missing(self, drain: Cursor | None, lake: Cursor | None) -> list[Finding]:
         if drain is None or lake is None:
-            lost = lost_cursor(self.store, self.cursors, self.source)
+            lost = lost_cursor(self.source)
             return [Finding("error", lost.message, lost.hint)] if lost is not None else []
         end, at = drain.end_of_epoch(lake.epoch), lake.in_flight[-1].stop if lake.in_flight else lake.position
         if end is None or end <= at:
             return []
         start, stop = Point.at(lake.epoch, at), Point.at(lake.epoch, end)
-        gap = as_gap(lake, chained(windows_after(self.store, drain, start, stop), start, stop))
+        gap = as_gap(lake, chained(windows_after(self.source.store, drain, start, stop), start, stop))
         return [Finding("error", gap.what, gap.hint)] if gap is not None else []
 
 

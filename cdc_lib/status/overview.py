@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -28,7 +29,6 @@ from cdc_lib.model.results import Gauges, Status, Unanswered
 from cdc_lib.model.stored_window import StoredWindow
 from cdc_lib.model.waiting import is_waiting, unmerged
 from cdc_lib.mysql.clock import judge_clock
-from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.preflight import judge
 from cdc_lib.mysql.replica_ids import judge_replica_id, registered_replicas
@@ -36,10 +36,10 @@ from cdc_lib.mysql.server_facts import ServerFacts, facts_of, read_facts
 from cdc_lib.mysql.xa_recover import judge_prepared
 from cdc_lib.plan.definitions import ServerDefinitions
 from cdc_lib.plan.gaps import gap_of, lost_chunks, lost_cursor
-from cdc_lib.plan.start import address_of
 from cdc_lib.plan.windows import bytes_left
-from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.ports import ObjectStore
 from cdc_lib.quarantine.tables import findings as quarantine_findings
+from cdc_lib.source import Source
 from cdc_lib.status.binlog_retention import look_ahead
 from cdc_lib.status.changed_rows import changed_row_findings
 from cdc_lib.status.coverage import coverage_findings
@@ -65,20 +65,23 @@ _LOOKED_AT = 10
 """Maximum batches that are opened to find a commit time: a batch without changes has none."""
 
 
-def status_of(
-    config: SourceConfig, log_in: Callable[[], Credentials], stored: Callable[[], tuple[ObjectStore, CursorStore]]
-) -> Status:
+def status_of(source: Source) -> Status:
+    """Return what is known of a source: what the store says if the server cannot be asked, and the other way round."""
+    return asked_status(source.config, lambda: source.credentials, lambda: source)
+
+
+def asked_status(config: SourceConfig, log_in: Callable[[], Credentials], stored: Callable[[], Source]) -> Status:
     """Return what is known of a source: what the store says if the server cannot be asked, and the other way round.
 
     Args:
         config: the source.
         log_in: returns its log-in, or raises a CdcError.
-        stored: returns its store and cursors, likewise.
+        stored: returns it with its store, likewise; its log-in is not used.
     """
     status, progress = Status(config.source, None, None, None, None, None, (), None), None
     unanswered = []
     try:
-        status, progress = _stored_status(config, *stored())
+        status, progress = _stored_status(stored())
     except CdcError as error:
         unanswered.append(Unanswered("store", error.code, error.what, error.hint))
     try:
@@ -97,7 +100,7 @@ def _with_server(
         SourceError: it cannot be asked.
     """
     drain, lake = status.drain, status.lake
-    here = config.at(*address_of(config, drain))
+    here = config.at_server_of(drain)
     facts = facts_of(here.server, credentials)
     outlook = look_ahead(here, credentials, facts, drain)
     binlog_end, pending = _head_and_pending(facts, drain, lake)
@@ -106,27 +109,24 @@ def _with_server(
     return replace(status, binlog_end=binlog_end, pending_bytes=pending, lag_seconds=lag, retention=forecast, retention_warning=warning)  # fmt: skip
 
 
-def _stored_status(
-    config: SourceConfig, store: ObjectStore, cursors: CursorStore
-) -> tuple[Status, LakeProgress | None]:
+def _stored_status(source: Source) -> tuple[Status, LakeProgress | None]:
     """Return the status without what the server says, and what its lag depends on."""
-    drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
-    windows = stored_windows(store, config.source)
+    drain, lake, store, name = source.cursor(DRAIN), source.cursor(LAKE), source.store, source.name
+    windows = stored_windows(store, name)
     batches = tuple(filter(None, (find_manifest(store, window.key) for window in windows[-5:])))
-    consumers = tuple(states(windows, cursors, config.source, config.store.keep_batches_for))
+    consumers = tuple(states(windows, source.cursors, name, source.config.store.keep_batches_for))
     lagging = drain.lagging_in(lake) if drain else ()
     snapshots = len(unmerged(drain, lake)) if drain and lake else 0
-    cut = last_cut(store, config.source)
+    cut = last_cut(store, name)
     progress = _progress(store, drain, lake, published=cut is not None)
     older = _of_earlier_epochs(windows, drain, lake)
-    verified = tuple(last_verified(store, config.source))
-    stopped = last_stopped(store, config.source)
+    verified = tuple(last_verified(store, name))
+    stopped = last_stopped(store, name)
     status = Status(
-        config.source, drain, lake, None, _lag_at(progress, lake, None), None, batches, cut, consumers, lagging, None, "", older, verified,
-        stopped.tables if stopped is not None else (), tuple(open_commits(store, config.source, drain)),
-        tuple(f"{one.what}. {one.hint}" for one in missing_findings(store, cursors, config.source)),
-        snapshots, last_after_merge(store, config.source), tuple(coverages(store, config.source)),
-        daily_checks(store, config.source),
+        name, drain, lake, None, _lag_at(progress, lake, None), None, batches, cut, consumers, lagging, None, "", older, verified,
+        stopped.tables if stopped is not None else (), tuple(open_commits(store, name, drain)),
+        tuple(f"{one.what}. {one.hint}" for one in missing_findings(source)),
+        snapshots, last_after_merge(store, name), tuple(coverages(store, name)), daily_checks(store, name),
     )  # fmt: skip
     return status, progress
 
@@ -146,23 +146,23 @@ def open_commits(store: ObjectStore, source: str, drain: Cursor | None) -> list[
     ]
 
 
-def gauges_of(config: SourceConfig, credentials: Credentials, store: ObjectStore, cursors: CursorStore) -> Gauges:
+def gauges_of(source: Source) -> Gauges:
     """Return the monitored figures of a source.
 
     They are a by-product of other steps: an unreachable server becomes a warning, not an error. What the server says is kept
     in the store, for readers of the store alone.
     """
-    drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
-    here = config.at(*address_of(config, drain))
-    published = last_cut(store, config.source) is not None
+    drain, lake, store = source.cursor(DRAIN), source.cursor(LAKE), source.store
+    here = source.at_cursor(drain)
+    published = last_cut(store, source.name) is not None
     try:
-        facts = facts_of(here.server, credentials)
-        outlook = look_ahead(here, credentials, facts, drain)
+        facts = here.facts()
+        outlook = look_ahead(here.config, here.credentials, facts, drain)
     except SourceError as error:
         lag = lag_seconds(store, drain, lake, None, published=published)
         return Gauges(None, lag, f"it is unknown when the server purges what is drained next: {error}")
     forecast = outlook.forecast if outlook is not None else None
-    if (seen := observation_of(config.source, facts, _needed(drain, lake), forecast, datetime.now(UTC))) is not None:
+    if (seen := observation_of(source.name, facts, _needed(drain, lake), forecast, datetime.now(UTC))) is not None:
         note_server(store, seen)
     left = None if forecast is None else 0.0 if forecast.purged else forecast.shortest
     hours = None if left is None else left / 3600
@@ -170,18 +170,18 @@ def gauges_of(config: SourceConfig, credentials: Credentials, store: ObjectStore
     return Gauges(hours, lag, outlook.warning if outlook else "", forecast.backlog if forecast is not None else None)
 
 
-def observed(config: SourceConfig, credentials: Credentials, cursors: CursorStore) -> ServerObservation | None:
+def observed(source: Source) -> ServerObservation | None:
     """Ask the server for what monitoring needs of it; None when it cannot be asked. Nothing is kept."""
-    drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
-    here = config.at(*address_of(config, drain))
+    drain, lake = source.cursor(DRAIN), source.cursor(LAKE)
+    here = source.at_cursor(drain)
     try:
-        facts = facts_of(here.server, credentials)
+        facts = here.facts()
     except SourceError as error:
-        log.warning("%s: the server cannot be asked: %s", config.source, error)
+        log.warning("%s: the server cannot be asked: %s", source.name, error)
         return None
-    outlook = look_ahead(here, credentials, facts, drain)
+    outlook = look_ahead(here.config, here.credentials, facts, drain)
     forecast = outlook.forecast if outlook is not None else None
-    return observation_of(config.source, facts, _needed(drain, lake), forecast, datetime.now(UTC))
+    return observation_of(source.name, facts, _needed(drain, lake), forecast, datetime.now(UTC))
 
 
 def _head_and_pending(
@@ -274,31 +274,26 @@ def _oldest(store: ObjectStore, drain: Cursor, lake: Cursor) -> datetime | None:
     return min(times, default=None)
 
 
-def findings_of(
-    config: SourceConfig, credentials: Credentials, store: ObjectStore, cursors: CursorStore
-) -> list[Finding]:
+def findings_of(source: Source) -> list[Finding]:
     """Return the findings about the server, each with a hint.
 
     Raises:
         SourceError: the server cannot be reached.
     """
-    cut = last_cut(store, config.source)
-    connection = connect(config.server, credentials)
-    try:
+    config, store, cut = source.config, source.store, last_cut(source.store, source.name)
+    with closing(source.connect()) as connection:
         facts = read_facts(connection, config.server)
         findings = [*judge(facts), judge_clock(facts.clock, datetime.now(UTC)), *judge_prepared(connection, facts)]
         if (own := config.server.server_id) is not None:
             findings += judge_replica_id(own, facts.identity.server_id, registered_replicas(connection, facts))
         reader = InformationSchema(connection)
         found = reader.tables()
-        tables = [t for t in found if config.tables.captures(*t)]
+        tables = config.tables.select(found)
         shaped = [*versioned(config, reader.versioned()), *left_to_tools(config, found)]
         shaped += cascade_findings(config, ServerDefinitions.read(connection, config, store, facts, tables).cascades)
         shaped += shared_names(config, tables)
-        shaped += shape_findings(config, shape_of(config, credentials), reader, tables)
+        shaped += shape_findings(config, shape_of(config, source.credentials), reader, tables)
         shaped += mode_findings(config, reader, tables, cut)
-    finally:
-        connection.close()
     if tables:
         findings.append(Finding("ok", f"{counted(len(tables), 'table')} captured"))
     else:
@@ -306,9 +301,9 @@ def findings_of(
         findings.append(
             Finding("error", f"no table is captured by {patterns}", "Check tables.include, and GRANT SELECT on them.")
         )
-    drain, lake = cursors.load(config.source, DRAIN), cursors.load(config.source, LAKE)
-    missing = list(missing_findings(store, cursors, config.source))
-    outlook = look_ahead(config, credentials, facts, drain)
+    drain, lake = source.cursor(DRAIN), source.cursor(LAKE)
+    missing = list(missing_findings(source))
+    outlook = look_ahead(config, source.credentials, facts, drain)
     forecast = [outlook.finding] if outlook else []
     ended = last_stopped(store, config.source)
     stopped = list(stopped_findings(ended, questions_of(store, ended)))
@@ -337,11 +332,11 @@ def findings_of(
     ]
 
 
-def missing_findings(store: ObjectStore, cursors: CursorStore, source: str) -> Iterator[Finding]:
+def missing_findings(source: Source) -> Iterator[Finding]:
     """Yield a finding for a missing cursor, or for a missing batch that the lake needs next."""
-    if (lost := lost_cursor(store, cursors, source)) is not None:
+    if (lost := lost_cursor(source)) is not None:
         yield Finding("error", lost.message, lost.hint)
-    drain, lake = cursors.load(source, DRAIN), cursors.load(source, LAKE)
+    drain, lake, store = source.cursor(DRAIN), source.cursor(LAKE), source.store
     if (gap := gap_of(store, drain, lake)) is not None:
         yield Finding("error", gap.what, gap.hint)
     for error in lost_chunks(store, drain, lake) if drain is not None and lake is not None else ():

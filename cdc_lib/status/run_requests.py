@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.position import Position
-from cdc_lib.model.waiting import is_waiting
+from cdc_lib.model.waiting import is_idle
 
 RETRY_AFTER = 300.0
 """Seconds until a run is requested again while the cursors are the same: the first one failed, or is still running."""
@@ -60,8 +60,7 @@ class SourceProgress:
         """Return it from the two cursors."""
         if drain is None or lake is None:
             return cls(address)
-        waiting = is_waiting(drain, lake) or lake.is_merging
-        return cls(address, drain.position, waiting=waiting, day_ended=day_ended)
+        return cls(address, drain.position, waiting=not is_idle(drain, lake), day_ended=day_ended)
 
 
 @dataclass(frozen=True, slots=True)

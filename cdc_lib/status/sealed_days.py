@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from cdc_lib.config import SourceConfig
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.sealed_days import AnnouncedDays, days_after, last_ended
-from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.status.day_progress import DayProgress, merged_to
 from cdc_lib.store.announced_days import announced_days
 from cdc_lib.store.complete import last_complete
@@ -52,24 +51,22 @@ class SealedDays:
         return bool(self.waiting) or (self.through is None and self.sealed is not None)
 
 
-def sealed_days_of(config: SourceConfig, store: ObjectStore, cursors: CursorStore) -> SealedDays:
+def sealed_days_of(source: Source) -> SealedDays:
     """Return what the store knows of the days of a source; the server is not asked."""
-    source = config.source
-    drain, lake = (cursors.load(source, consumer) for consumer in (DRAIN, LAKE))
-    cut = last_cut(store, source)
-    reached = merged_to(DayProgress(cut, drain, lake, last_complete(store, source)))
-    rule, known = config.sealed_days, announced_days(store, source)
+    store, name = source.store, source.name
+    cut = last_cut(store, name)
+    reached = merged_to(DayProgress(cut, source.cursor(DRAIN), source.cursor(LAKE), last_complete(store, name)))
+    rule, known = source.config.sealed_days, announced_days(store, name)
     sealed = last_ended(reached - rule.delay, rule.zone) if reached is not None else None
     return SealedDays(cut, reached, sealed, known)
 
 
-def day_ended(config: SourceConfig, store: ObjectStore, now: datetime) -> bool:
+def day_ended(source: Source, now: datetime) -> bool:
     """Whether a day has ended that is not known to be announced; False before the first look at the days.
 
     Args:
-        config: the source's file.
-        store: the object store.
+        source: the source; its server is not asked.
         now: by this machine's clock (UTC).
     """
-    known, rule = announced_days(store, config.source), config.sealed_days
+    known, rule = announced_days(source.store, source.name), source.config.sealed_days
     return known is not None and known.through < last_ended(now - rule.delay, rule.zone)

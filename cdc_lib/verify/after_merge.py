@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from cdc_lib.config import Credentials, SourceConfig, StoreKeys
+from cdc_lib.config import StoreKeys
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.merge.planner import plan_of
 from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
 from cdc_lib.model.cursor import LAKE
 from cdc_lib.model.pace import counted
-from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.store.after_merge import keep_after_merge, last_after_merge
 
 log = logging.getLogger(__name__)
@@ -24,13 +24,7 @@ SHOWN_ROWS = 10
 """Wrong rows of one table that are named; the document has more."""
 
 
-def check_changed_rows(
-    config: SourceConfig,
-    credentials: Credentials,
-    store: ObjectStore,
-    cursors: CursorStore,
-    keys: StoreKeys | None = None,
-) -> AfterMerge | None:
+def check_changed_rows(source: Source, keys: StoreKeys | None = None) -> AfterMerge | None:
     """Compare the rows that the merge in flight changed with the source, as ``verify.after_merge`` says.
 
     Call it after the merge and before its ack. The merge is complete by then: an error here is kept in the result as the reason why
@@ -39,15 +33,15 @@ def check_changed_rows(
     Returns:
         What was found; None if the source file turns it off, or nothing was merged.
     """
-    if not config.verify.after_merge:
+    if not source.config.verify.after_merge:
         return None
     try:
-        found: AfterMerge | None = _comparison()(config, credentials, store, cursors, keys)
+        found: AfterMerge | None = _comparison()(source, keys)
     except CdcError as error:
-        return _not_checked(config, store, cursors, error.message)
+        return _not_checked(source, error.message)
     except Exception:  # a defect here must not undo a merge that is published
         log.warning("the rows that the merge changed could not be compared", exc_info=True)
-        return _not_checked(config, store, cursors, "an unexpected error, which the log shows")
+        return _not_checked(source, "an unexpected error, which the log shows")
     return found
 
 
@@ -65,15 +59,15 @@ def _comparison() -> Any:
     return importlib.import_module("cdc_lib.verify.changed.merged_tables").compare_changed_rows
 
 
-def _not_checked(config: SourceConfig, store: ObjectStore, cursors: CursorStore, why: str) -> AfterMerge | None:
+def _not_checked(source: Source, why: str) -> AfterMerge | None:
     try:
-        lake = cursors.load(config.source, LAKE)
+        lake = source.cursor(LAKE)
         if lake is None or not lake.is_merging:
             return None
-        before = last_after_merge(store, config.source)
+        before = last_after_merge(source.store, source.name)
         tables = before.tables if before is not None else ()
-        after = AfterMerge(config.source, plan_of(lake).merge_id, datetime.now(UTC), why, tables)
-        keep_after_merge(store, after)
+        after = AfterMerge(source.name, plan_of(lake).merge_id, datetime.now(UTC), why, tables)
+        keep_after_merge(source.store, after)
     except CdcError as error:
         log.warning("that rows were not compared (%s) could not be stored: %s", why, error)
         return None

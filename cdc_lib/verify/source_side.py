@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.drain.columns import shape_of
 from cdc_lib.lake.routing import LakeMerge, RoutedTable
 from cdc_lib.model.cursor import Cursor
@@ -18,7 +17,7 @@ from cdc_lib.mysql.planned_server import facts_of_cursor
 from cdc_lib.mysql.read_only_session import PATIENCE_SECONDS, answer, reading
 from cdc_lib.mysql.server_facts import ServerFacts, read_binlog_end
 from cdc_lib.mysql.watermark import low_watermark
-from cdc_lib.plan.start import address_of
+from cdc_lib.source import Source
 from cdc_lib.verify.comparability import Key, Subject, subject_of
 from cdc_lib.verify.judgement import Half
 from cdc_lib.verify.source_checksums import SourceSums
@@ -34,13 +33,12 @@ class SourceSide:
     """One read-only session.
 
     Args:
-        credentials: its log-in, with the key of its masks.
+        source: the source.
         facts: of the server.
         drain: the drain cursor, of this server.
     """
 
-    config: SourceConfig
-    credentials: Credentials
+    source: Source
     connection: Session
     facts: ServerFacts
     drain: Cursor
@@ -61,16 +59,16 @@ class SourceSide:
         if schema is None:
             return "it was dropped at the source"
         found = state()
-        values = self.config.values.as_held(schema, {} if found is None else found.types)
+        values = self.source.config.values.as_held(schema, {} if found is None else found.types)
         schema = values.applied(schema)
-        policy = self.config.schema_changes.policy(routed.database, routed.name)
+        policy = self.source.config.schema_changes.policy(routed.database, routed.name)
         return subject_of(
             schema,
-            shape_of(self.config, self.credentials).of(schema),
+            shape_of(self.source.config, self.source.credentials).of(schema),
             routed.target,
             lake.name,
             found,
-            routed.constants(self.config.source),
+            routed.constants(self.source.name),
             values,
             ignores_added=policy.add_column == "keep",
         )
@@ -79,12 +77,12 @@ class SourceSide:
         """Return why a comparable table is not compared as a whole now; empty if it is."""
         if any(one.table == routed.table for one in self.drain.lagging_in(merged)):
             return WAITS_FOR_SNAPSHOT
-        if why := indistinct_rows(self.config.source, lake, routed):
+        if why := indistinct_rows(self.source.name, lake, routed):
             return why
         read = any(task.complete for task in merged.snapshots if task.name == routed.table)
-        if self.config.start == "snapshot" and not read:
+        if self.source.config.start == "snapshot" and not read:
             return "its snapshot is not complete in the lake yet"
-        if self.config.start not in ("snapshot", "earliest") and not read:
+        if self.source.config.start not in ("snapshot", "earliest") and not read:
             return "the source began without a snapshot: rows that did not change since are not in the lake"
         return ""
 
@@ -104,19 +102,17 @@ class SourceSide:
 
 
 @contextmanager
-def source_side(
-    config: SourceConfig, credentials: Credentials, drain: Cursor, patience: float = PATIENCE_SECONDS
-) -> Iterator[SourceSide]:
+def source_side(source: Source, drain: Cursor, patience: float = PATIENCE_SECONDS) -> Iterator[SourceSide]:
     """Open a session at the server of a source's drain cursor, and close it at the end.
 
     Raises:
         ServerChanged: another server answers.
         SourceError: the source cannot be read.
     """
-    config = config.at(*address_of(config, drain))
-    with reading(config.server, credentials, patience) as connection:
-        facts = facts_of_cursor(connection, config.server, drain)
-        yield SourceSide(config, credentials, connection, facts, drain)
+    here = source.at_cursor(drain)
+    with reading(here.config.server, here.credentials, patience) as connection:
+        facts = facts_of_cursor(connection, here.config.server, drain)
+        yield SourceSide(here, connection, facts, drain)
 
 
 def indistinct_rows(source: str, lake: LakeMerge, routed: RoutedTable) -> str:

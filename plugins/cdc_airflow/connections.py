@@ -77,15 +77,15 @@ class SourceConnectionHook(BaseHook):
 
     def _findings(self, connection: Connection) -> list[Finding]:
         from cdc_lib.doctor.examine import examine, examine_server
-        from cdc_lib.pipeline import Pipeline
+        from cdc_lib.source import Source
 
         extra = extra_of(connection)
         if extra.get("source_file"):
             config = load_source(Path(str(extra["source_file"])))
             credentials = replace(log_in(connection, config.server.user), hop=hop_login_of(config.server))
             spark = spark_of(config.merge)
-            pipeline = Pipeline.open(spark.applied_to(config), credentials, store_keys_of(config))
-            return [*_other_address(connection, config), *examine(pipeline, environ=spark.environ)]
+            source = Source.open(spark.applied_to(config), credentials, store_keys_of(config))
+            return [*_other_address(connection, config), *examine(source, environ=spark.environ)]
         return examine_server(_server(connection, extra), _tables(connection, extra), log_in(connection))
 
 

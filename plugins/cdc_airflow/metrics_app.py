@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -31,9 +30,9 @@ from cdc_airflow.factory import sources_of_the_api_server
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.errors import CdcError
 from cdc_lib.model.figures import SourceFigures
+from cdc_lib.source import Source
 from cdc_lib.status.figures import figures_of
 from cdc_lib.status.prometheus import Exposition
-from cdc_lib.store.cursors import ObjectCursorStore
 
 log = logging.getLogger(__name__)
 
@@ -81,8 +80,7 @@ class Readings:
 
 
 def _read(config: SourceConfig) -> SourceFigures:
-    store = open_store_of(config)
-    return figures_of(config, store, ObjectCursorStore(store), datetime.now(UTC))
+    return figures_of(Source.over(config, open_store_of(config)))
 
 
 def _outcome(name: str, future: Future[SourceFigures]) -> SourceFigures | None:

@@ -108,15 +108,15 @@ class _Needs:
 
 def _progress(source_file: str) -> SourceProgress:
     from cdc_lib.model.cursor import DRAIN, LAKE
-    from cdc_lib.plan.start import address_of
     from cdc_lib.status.run_requests import SourceProgress
     from cdc_lib.status.sealed_days import day_ended
 
     try:
         pipeline = CdcHook(source_file).lake_pipeline()
-        drain, lake = (pipeline.cursors.load(pipeline.config.source, consumer) for consumer in (DRAIN, LAKE))
-        ended = day_ended(pipeline.config, pipeline.store, datetime.now(UTC))
-        return SourceProgress.of(address_of(pipeline.config, drain), drain, lake, day_ended=ended)
+        drain, lake = (pipeline.cursor(consumer) for consumer in (DRAIN, LAKE))
+        ended = day_ended(pipeline, datetime.now(UTC))
+        server = pipeline.at_cursor(drain).config.server
+        return SourceProgress.of((server.host, server.port), drain, lake, day_ended=ended)
     except (CdcError, AirflowException) as error:
         # The run that is requested fails with the same error, where people look for it.
         return SourceProgress(("", 0), error=str(error))

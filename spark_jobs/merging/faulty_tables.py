@@ -24,6 +24,7 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.quarantine.records import FaultyTable
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine, hint_of
+from cdc_lib.source import Source
 from cdc_lib.store.cursors import ObjectCursorStore, required_cursor
 from cdc_lib.store.failed_tables import keep_stopped, last_stopped
 from cdc_lib.store.foreign import note_commits
@@ -187,7 +188,11 @@ class FaultyTables:
         self, drain: Cursor, lake: Cursor, again: Iterable[FailedTable], quarantined: Iterable[FailedTable]
     ) -> Cursor:
         """Return the drain cursor with records of tables, from where the lake is with them."""
-        quarantine, now, unmerged = Quarantine(self.config, self.store), datetime.now(UTC), lake.without_merge()
+        quarantine, now, unmerged = (
+            Quarantine(Source.over(self.config, self.store)),
+            datetime.now(UTC),
+            lake.without_merge(),
+        )
         for one in again:
             request = ResnapshotRequest(one.error.message, now, "merge")
             drain = quarantine.with_new_snapshots(drain, lake, one.tables, request)

@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from cdc_lib.source import Source
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -133,7 +135,7 @@ def drain_all(jobs: Sequence[Job], warmed: Callable[[], None]) -> Measured:
             }
         )
         credentials = Credentials(job.user, job.password)
-        drainer = Drainer(config, credentials, LocalStore(Path(folder)))
+        drainer = Drainer(Source.over(config, LocalStore(Path(folder)), credentials))
         with connect(config.server, credentials) as connection:
             identity = read_facts(connection, config.server).identity
 

@@ -18,6 +18,7 @@ from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.server_facts import facts_of
 from cdc_lib.reselect.rows import Reread, Reselector
+from cdc_lib.source import Source
 from cdc_lib.store.objects.local import LocalStore
 from tests.bench.processes import ROOT
 from tests.bench.report import Figure, save, spread
@@ -114,7 +115,7 @@ def _run(server: SqlServer, folder: Path, keys: pa.Table) -> tuple[float, float]
     connection.close()
     if schema is None:
         raise AssertionError("bench.t")
-    reader = Reselector(config, credentials, LocalStore(folder / "store"), identity, 1)
+    reader = Reselector(Source.over(config, LocalStore(folder / "store"), credentials), identity, 1)
     began, used = time.perf_counter(), time.process_time()
     result = reader.read(schema, keys, Point(1, 0, 0))
     took = time.perf_counter() - began, time.process_time() - used

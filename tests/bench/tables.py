@@ -27,6 +27,10 @@ from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
+from cdc_lib.quarantine.tables import Quarantine
+from cdc_lib.steps.ack import over_durable
+from cdc_lib.steps.drain import _is_collected
+from cdc_lib.steps.plan import Planning
 from cdc_lib.store import documents, layout
 from tests.bench.processes import ROOT
 from tests.bench.real_tables import REAL_SIZES, real_tables
@@ -125,7 +129,7 @@ class _Steps:
         """Yield the name and function of each step, after preparing its input."""
         yield "plan, all tables new", lambda: self.plan(tables)
         yield "plan, all tables known", lambda: self.plan(tables)
-        yield "unit", lambda: self.pipeline._is_collected(self.first(), self.cursor())
+        yield "unit", lambda: _is_collected(self.pipeline, self.first(), self.cursor())
         self.write(self.cursor().open_snapshots[:ONE_RUN])
         yield "ack of 1,024 units", self.ack
         yield "ack of nothing new", self.ack_nothing
@@ -150,7 +154,7 @@ class _Steps:
     def plan(self, tables: list[tuple[str, str]]) -> None:
         """Do the part of a plan that needs no server."""
         cursor = self.cursor()
-        planned = self.pipeline._enrolled(cursor, self.facts, tables)
+        planned = Planning(self.pipeline, "test")._enrolled(cursor, self.facts, tables)
         if planned != cursor:
             self.pipeline.cursors.swap(cursor, planned)
 
@@ -160,12 +164,12 @@ class _Steps:
 
     def ack_nothing(self) -> None:
         """Ack when nothing new is durable."""
-        self.pipeline._moved_over_durable(self.cursor(), "bench")
+        over_durable(self.pipeline, self.cursor(), by="bench")
 
     def resnapshot(self, names: list[TableName]) -> None:
         """Record requests for new snapshots of all tables."""
         lake = self.pipeline.cursors.load("shop", LAKE)
-        quarantine = self.pipeline._quarantine
+        quarantine = Quarantine(self.pipeline)
         quarantine.with_new_snapshots(self.cursor(), lake, names, ResnapshotRequest("bench", NOW, "bench"))
 
     def write(self, tasks: tuple[SnapshotTask, ...]) -> None:

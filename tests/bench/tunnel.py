@@ -16,6 +16,7 @@ from cdc_lib.drain.window import Drainer
 from cdc_lib.model.window import Window
 from cdc_lib.mysql.server_facts import facts_of
 from cdc_lib.mysql.tunnel.ssh import close_tunnels
+from cdc_lib.source import Source
 from cdc_lib.store.objects.local import LocalStore
 from tests.bench.lake.end_to_end import source_file
 from tests.bench.report import Figure, save, spread
@@ -101,7 +102,7 @@ def _seconds(server: MySqlServer, bastion: Bastion, written: Written, hop: dict[
             server.cdc_user, server.cdc_password, hop=HopLogin(bastion.user if "ssh" in hop else "")
         )
         identity = facts_of(config.server, credentials).identity
-        drainer = Drainer(config, credentials, LocalStore(folder / "store"))
+        drainer = Drainer(Source.over(config, LocalStore(folder / "store"), credentials))
         began = time.perf_counter()
         drainer.window(Window("bench", 1, written.start, written.stop), identity)
         return time.perf_counter() - began

@@ -9,14 +9,20 @@ from typing import Any, Self
 
 import cdc_lib.drain.window
 import cdc_lib.merge.planner
-import cdc_lib.pipeline
 import cdc_lib.plan.start
+import cdc_lib.requests
+import cdc_lib.steps.ack
+import cdc_lib.steps.drain
+import cdc_lib.steps.plan
 import spark_jobs.merging.faulty_tables
 
 CLOCKED = (
     cdc_lib.drain.window,
     cdc_lib.merge.planner,
-    cdc_lib.pipeline,
+    cdc_lib.requests,
+    cdc_lib.steps.ack,
+    cdc_lib.steps.drain,
+    cdc_lib.steps.plan,
     cdc_lib.plan.start,
     spark_jobs.merging.faulty_tables,
 )

@@ -91,7 +91,7 @@ class ForeignWriters:
         pipeline.store.delete([lost])
         if lost == window.key and gap_of(pipeline.store, drain, lake) is None:
             raise Broken(f"{lost} is missing, but is not reported")
-        refilling = BatchRefill(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
+        refilling = BatchRefill(pipeline)
         if refilling.refill(report=lambda _: None) != 1 or refilling.missing():
             raise Broken(f"{lost} is not refilled")
         if self._manifest(window.key).files != manifest.files:

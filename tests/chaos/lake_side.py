@@ -107,7 +107,7 @@ class LakeSide:
         """Let the product compare tables with their source."""
         pipeline = self.pipeline
         lake = SparkLakeSums(self.spark(), pipeline.config.source)
-        verifier = Verifier(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors, lake)
+        verifier = Verifier(pipeline, lake)
         return verifier.run(tables, pipeline.config.verify, lambda _: None)
 
     def read_by_key(self, tables: Sequence[str], keyless: Collection[str]) -> None:

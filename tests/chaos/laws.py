@@ -15,6 +15,7 @@ from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Position
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.ports import ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.store import documents, layout
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.manifests import find_manifest
@@ -93,10 +94,10 @@ class Laws:
         """Drain a window again into an empty folder and compare."""
         state = self._manifest(window)
         assert state is not None
-        drainer = Drainer(config, credentials, LocalStore(empty))
+        drainer = Drainer(Source.over(config, LocalStore(empty), credentials))
         without = Exclusions.of(cursor, window)
         drainer.window(window, cursor.identity, leaving=without)
-        again = find_manifest(drainer.store, layout.manifest_key(window))
+        again = find_manifest(drainer.source.store, layout.manifest_key(window))
         assert again is not None
         assert contents_of(again) == contents_of(state), f"{window.id} has other bytes after a second drain"
 

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import DRAIN
+from cdc_lib.status.overview import findings_of
 from demo.shop.compare import open_lake
 from tests.chaos.foreign_writers import ForeignWriters
 
@@ -55,7 +56,7 @@ class LostLakeFiles:
         if not (lost := [table for table in changed if self._is_lost(table)]):
             return []
         pipeline = self.foreign.pipeline
-        said = "\n".join(f"{one.what} {one.hint}" for one in pipeline.preflight() if one.level != "ok")
+        said = "\n".join(f"{one.what} {one.hint}" for one in findings_of(pipeline) if one.level != "ok")
         drain = pipeline.cursors.load(pipeline.config.source, DRAIN)
         known = {entry.table for entry in drain.quarantined_tables} if drain else set()
         return [table for table in lost if table not in said and table not in known]

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from cdc_lib import requests
 from cdc_lib.errors import CorruptBatch, MergeError
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.status.overview import status_of
 from demo.shop.compare import open_lake
 from tests.chaos.failovers import Failovers
 from tests.chaos.foreign_writers import ASKS_FOR_A_SNAPSHOT, ForeignWriters
@@ -79,7 +81,7 @@ class Settler:
         if self.failovers.repeated:
             self.round()
             names = [f"{self.workload.database}.{table}" for table in WITHOUT_KEY]
-            self.pipeline.resnapshot(names, by="settle", why="it may have changes twice")
+            requests.resnapshot(self.pipeline, names, by="settle", why="it may have changes twice")
             self.failovers.repeated = False
         self._replace_changed()
         for _ in range(ROUNDS):
@@ -111,7 +113,7 @@ class Settler:
         quarantined = {entry.table for entry in self._drain.quarantined_tables}
         tables = [table for table in foreign.tables_to_resnapshot(self.workload.tables()) if table not in quarantined]
         if tables:
-            self.pipeline.resnapshot(tables, by="settle", why="a foreign writer changed them")
+            requests.resnapshot(self.pipeline, tables, by="settle", why="a foreign writer changed them")
 
     def round(self) -> None:
         """Drain, merge until nothing is left, and resume quarantined tables."""
@@ -128,8 +130,8 @@ class Settler:
             pipeline.ack_lake(by="settle")
             self.laws.check()
         drain = self._drain
-        for entry in drain.quarantined_tables if drain.position == pipeline.status().binlog_end else ():
-            pipeline.resume_table(entry.table, by="settle")
+        for entry in drain.quarantined_tables if drain.position == status_of(pipeline).binlog_end else ():
+            requests.resume_table(pipeline, entry.table, by="settle")
 
     def drain(self) -> None:
         """Drain up to the end of the binlog, without merges."""
@@ -155,7 +157,7 @@ class Settler:
             self.lake.events["merge: changed tables that the source dropped"] += 1
             lake = self._cursor(LAKE)
             if lake is not None and lake.is_merging:
-                self.pipeline.rollback(by="settle", why="the source dropped the table")
+                requests.rollback(self.pipeline, by="settle", why="the source dropped the table")
             return True
         tables = sorted(existing.intersection(named))
         damaged = any(text in message for text in DAMAGED) and self.foreign.changed.issuperset(tables)
@@ -167,7 +169,7 @@ class Settler:
         quarantined = {entry.table for entry in self._drain.quarantined_tables}
         if tables := [table for table in tables if table not in quarantined]:  # a resumed table gets a snapshot anyway
             self.workload.decide()  # a snapshot waits for prepared transactions
-            self.pipeline.resnapshot(tables, by="settle", why="they ask for it")
+            requests.resnapshot(self.pipeline, tables, by="settle", why="they ask for it")
         return True
 
     def _caught_up(self) -> bool:
@@ -175,7 +177,7 @@ class Settler:
         done = {task.id: task.chunks for task in lake.snapshots}
         # A snapshot that a later one replaced may have been merged before.
         merged = all(done.get(task.id, 0) >= task.chunks for task in drain.snapshots)
-        at_end = lake.epoch == drain.epoch and drain.position == lake.position == self.pipeline.status().binlog_end
+        at_end = lake.epoch == drain.epoch and drain.position == lake.position == status_of(self.pipeline).binlog_end
         return at_end and merged and not drain.open_snapshots and not drain.quarantined_tables
 
     def _drain_again(self) -> int:

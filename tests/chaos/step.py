@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import cdc_lib.mysql.connection
 import cdc_lib.mysql.xa_recover
+from cdc_lib import requests
 from cdc_lib.config.credentials import Credentials
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.start import StartAt
@@ -82,11 +83,11 @@ def _do(job: Job, points: Points) -> None:
             pipeline.ack_lake(by="chaos")
         case "rewind":
             start = StartAt(position=job.argument) if job.argument else None
-            pipeline.rewind(start, by="chaos", why="chaos test")
+            requests.rewind(pipeline, start, by="chaos", why="chaos test")
         case "resume":
-            pipeline.resume_table(job.argument, by="chaos")
+            requests.resume_table(pipeline, job.argument, by="chaos")
         case "resnapshot":
-            pipeline.resnapshot(job.argument.split(","), by="chaos", why="chaos test")
+            requests.resnapshot(pipeline, job.argument.split(","), by="chaos", why="chaos test")
         case "gc":
             now = datetime.now(UTC) + timedelta(seconds=job.clock)
             carry_out(store, plan_collection(store, pipeline.cursors, config.source, timedelta(), now))

@@ -12,6 +12,7 @@ import yaml
 from cdc_lib.config import Credentials, SourceConfig, load_source
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.status.overview import status_of
 from cdc_lib.store.cuts import last_cut
 from demo.shop import seed
 from demo.shop.compare import TableComparison, compare_database, open_lake
@@ -99,7 +100,7 @@ def test_the_lake_equals_the_shop_in_every_row_and_column(
     one_round(pipeline)
 
     assert differences(any_server, shop, config) == []
-    status = pipeline.status()
+    status = status_of(pipeline)
     assert status.lake is not None
     assert status.drain is not None
     assert status.lake.position == status.drain.position

@@ -32,7 +32,7 @@ def list_batches(
         cdc batches list shop --limit 50
     """
     pipeline = open_store_pipeline(config_of(find(context, source)))
-    drain = pipeline.cursors.load(source, DRAIN)
+    drain = pipeline.cursor(DRAIN)
     stored = stored_windows(pipeline.store, source)
     found: list[dict[str, Any]] = []
     for one in stored[-limit:]:

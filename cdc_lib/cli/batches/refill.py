@@ -35,7 +35,7 @@ def refill(
         cdc batches refill shop --over --why "the server purged it"
     """
     pipeline = open_pipeline(config_of(find(context, source)))
-    refilling = BatchRefill(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
+    refilling = BatchRefill(pipeline)
     found = refilling.missing()
     for one in found:
         say(f"{one.window.id}: {f'{one.lost} is missing or damaged' if one.lost else 'its batch is missing'}")

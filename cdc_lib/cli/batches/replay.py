@@ -39,7 +39,7 @@ def replay(
     config = config_of(find(context, source))
     period = period_of(since, until)
     pipeline = open_store_pipeline(config) if from_archive else open_pipeline(config)
-    redraining = BatchReplay(config, pipeline.credentials, pipeline.store, open_at(config.store, location))
+    redraining = BatchReplay(pipeline, open_at(config.store, location))
     if from_archive:
         count = redraining.from_archive(period, report=_report)
         say(f"decoded from raw events into {location}: {counted(count, 'window')} of {period}")

@@ -28,7 +28,7 @@ def drop(
     pipeline = open_store_pipeline(config_of(find(context, source)))
     if name in OWN:
         raise ConfigError(f"{name} is a cursor of the pipeline itself", hint="cdc cursor restore puts it elsewhere.")
-    held = pipeline.cursors.load(source, name)
+    held = pipeline.cursor(name)
     if held is None:
         raise ConfigError(f"{source} has no consumer {name}", hint=f"cdc consumers list {source} names them.")
     if not agreed(f"Drop {name}, which is at {held.position}?", yes=yes):

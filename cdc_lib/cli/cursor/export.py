@@ -27,5 +27,5 @@ def _load(pipeline: Pipeline, source: str, consumer: str | None) -> list[Cursor]
     names = pipeline.cursors.consumers(source)
     if consumer is not None and consumer not in names:
         raise ConfigError(f"{source} has no {consumer} cursor", hint=f"It has: {', '.join(names) or 'none'}.")
-    cursors = (pipeline.cursors.load(source, name) for name in names if consumer in (None, name))
+    cursors = (pipeline.cursor(name) for name in names if consumer in (None, name))
     return [one for one in cursors if one is not None]

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cdc_lib import requests
 from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import say
 from cdc_lib.cli.pipelines import open_pipeline
@@ -34,5 +35,5 @@ def failover(
     if not host or not port.isdigit():
         raise ConfigError(f"{to!r} is not HOST:PORT", hint="Write it as db2.example.com:3306.")
     pipeline = open_pipeline(config_of(find(context, source)))
-    moved = pipeline.fail_over(host, int(port), by=caller("cursor failover"), missing=accept_missing)
+    moved = requests.fail_over(pipeline, host, int(port), by=caller("cursor failover"), missing=accept_missing)
     say(f"drain cursor at {moved.position} in epoch {moved.epoch} of {moved.identity}")

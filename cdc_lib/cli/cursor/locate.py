@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cdc_lib import requests
 from cdc_lib.cli.context import AsJson, SourceName, config_of, find
 from cdc_lib.cli.output import print_json, size, table
 from cdc_lib.cli.pipelines import open_pipeline
@@ -32,7 +33,7 @@ def locate(
         cdc cursor locate shop --time 2026-11-21T06:00:00Z
         cdc cursor locate shop --position binlog.000012:1079 --json
     """
-    found = open_pipeline(config_of(find(context, source))).locate(start_of(time, gtid, at))
+    found = requests.locate(open_pipeline(config_of(find(context, source))), start_of(time, gtid, at))
     if as_json:
         print_json(found)
     else:

@@ -79,7 +79,7 @@ def _read(
         )
     if rebuild:
         now, by = datetime.now(UTC), caller("cursor restore")
-        made = Rebuilding(pipeline.config, pipeline.store, pipeline.cursors, now, by).rebuilt(consumer)
+        made = Rebuilding(pipeline, now, by).rebuilt(consumer)
         return "what is stored", made
     if replaced is not None:
         found = pipeline.store.get(replaced)

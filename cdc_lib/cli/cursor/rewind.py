@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cdc_lib import requests
 from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.cursor.locate import At, Gtid, Time, show_located, start_of
 from cdc_lib.cli.output import agreed, say
@@ -31,12 +32,12 @@ def rewind(
     pipeline = open_pipeline(config_of(find(context, source)))
     start = None if undo and (time, gtid, at) == (None, None, None) else start_of(time, gtid, at)
     if start is not None:
-        found = pipeline.locate(start)
+        found = requests.locate(pipeline, start)
         show_located(found)
         if found.is_after_cursor:
             again = f"cdc snapshot {source} '*.*'"
             say(f"The changes in between are left out. {again} reads the tables again.", style="bold yellow")
     if not agreed(f"Move the drain cursor of {source}?", yes=yes):
         return
-    moved = pipeline.rewind(start, by=caller("cursor rewind"), why=why)
+    moved = requests.rewind(pipeline, start, by=caller("cursor rewind"), why=why)
     say(f"drain cursor at {moved.position} in epoch {moved.epoch}; cdc cursor rewind {source} --undo takes it back")

@@ -21,7 +21,7 @@ def show(context: typer.Context, source: SourceName, consumer: ConsumerName = No
     """
     pipeline = open_store_pipeline(config_of(find(context, source)))
     names = [name for name in pipeline.cursors.consumers(source) if consumer in (None, name)]
-    cursors = [pipeline.cursors.load(source, name) for name in names]
+    cursors = [pipeline.cursor(name) for name in names]
     found = [one for one in cursors if one is not None]
     if as_json:
         print_json(found)

@@ -41,7 +41,7 @@ def list_tables(context: typer.Context, source: SourceName, as_json: AsJson = Fa
 
 
 def _quarantined(pipeline: Pipeline, source: str) -> list[dict[str, Any]]:
-    drain, lake = pipeline.cursors.load(source, DRAIN), pipeline.cursors.load(source, LAKE)
+    drain, lake = pipeline.cursor(DRAIN), pipeline.cursor(LAKE)
     records = drain.lagging_in(lake) if drain is not None else ()
     return [row for one in records if (row := _row(source, one)) is not None]
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cdc_lib import requests
 from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import say
 from cdc_lib.cli.pipelines import open_pipeline
@@ -21,7 +22,9 @@ def resume(
     Example:
         cdc quarantine resume shop shop.orders
     """
-    record = open_pipeline(config_of(find(context, source))).resume_table(table, by=caller("quarantine resume"))
+    record = requests.resume_table(
+        open_pipeline(config_of(find(context, source))), table, by=caller("quarantine resume")
+    )
     say(f"{table} is followed again from {record.released_position} on")
     if record.snapshot_id:
         say("the next runs read it whole and merge that; until then its lake table is as it did")

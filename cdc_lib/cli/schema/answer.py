@@ -9,6 +9,7 @@ import typer
 from cdc_lib.cli.context import AsJson, SourceName, caller, config_of, find
 from cdc_lib.cli.output import print_json, say
 from cdc_lib.cli.pipelines import open_store_pipeline
+from cdc_lib.merge.answers import answer_question
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema_question import Decision
 
@@ -36,7 +37,7 @@ def answer(
     """
     pipeline = open_store_pipeline(config_of(find(context, source)))
     at = Position.parse(position) if position is not None else None
-    given = pipeline.answer_schema_change(table, decision, at, by=caller("schema answer"))
+    given = answer_question(pipeline, table, decision, at, by=caller("schema answer"))
     asked = given.question
     if as_json:
         print_json(given)

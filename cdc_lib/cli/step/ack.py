@@ -8,7 +8,7 @@ from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import say
 from cdc_lib.cli.pipelines import open_pipeline, open_store_pipeline
 from cdc_lib.model.pace import listed
-from cdc_lib.pipeline import AckResult
+from cdc_lib.model.results import AckResult
 
 
 def ack_drain(context: typer.Context, source: SourceName) -> None:

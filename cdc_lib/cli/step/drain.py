@@ -17,8 +17,8 @@ from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import SourceConfig
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.model.pace import counted
+from cdc_lib.model.results import DrainResult
 from cdc_lib.model.window import DrainUnit, SnapshotTask
-from cdc_lib.pipeline import DrainResult
 
 
 def drain(

@@ -9,6 +9,7 @@ from cdc_lib.cli.output import plain, print_json, say, table
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.model.window import DrainUnit, SnapshotTask
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.steps.plan import refuse_nothing
 
 
 def plan(context: typer.Context, source: SourceName, as_json: AsJson = False) -> None:
@@ -23,7 +24,7 @@ def plan(context: typer.Context, source: SourceName, as_json: AsJson = False) ->
         show_units(pipeline, units)
         return
     if not units:
-        pipeline.refuse_nothing()
+        refuse_nothing(pipeline)
     kinds = ("snapshot" if isinstance(unit, SnapshotTask) else "window" for unit in units)
     print_json([{"unit": unit.id, "kind": kind, **plain(unit)} for unit, kind in zip(units, kinds, strict=True)])
 
@@ -35,7 +36,7 @@ def show_units(pipeline: Pipeline, units: list[DrainUnit]) -> None:
         ConfigError: there are none, and no table is captured.
     """
     if not units:
-        pipeline.refuse_nothing()
+        refuse_nothing(pipeline)
         say("nothing to drain")
         return
     table(("unit", "what", "from", "to"), map(_unit_row, units))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cdc_lib import requests
 from cdc_lib.cli.context import SourceName, caller, config_of, find
 from cdc_lib.cli.output import agreed, say
 from cdc_lib.cli.pipelines import open_store_pipeline
@@ -26,11 +27,11 @@ def rollback(
         cdc step rollback shop --why "a batch was restored"
     """
     pipeline = open_store_pipeline(config_of(find(context, source)))
-    lake = pipeline.cursors.load(source, LAKE)
+    lake = pipeline.cursor(LAKE)
     if lake is not None and lake.is_merging:
         plan = plan_of(lake)
         say(f"in flight: {counted(len(plan.batches), 'batch')} from {plan.start} to {plan.stop}")
         if not agreed(f"Forget this merge of {source}?", yes=yes):
             return
-    moved = pipeline.rollback(by=caller("step rollback"), why=why)
+    moved = requests.rollback(pipeline, by=caller("step rollback"), why=why)
     say(f"the lake cursor is at {moved.position} with nothing in flight; cdc step merge {source} plans the next merge")

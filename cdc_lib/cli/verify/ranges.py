@@ -28,7 +28,7 @@ def ranges(
     """
     loaded = find(context, source)
     pipeline = open_pipeline(config_of(loaded))
-    done = compare_due_ranges(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors, tables or [])
+    done = compare_due_ranges(pipeline, tables or [])
     if as_json:
         print_json([plain(one) for one in done])
     else:

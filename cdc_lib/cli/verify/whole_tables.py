@@ -69,9 +69,7 @@ def _in_this_process(pipeline: Pipeline, tables: Sequence[str], durations: dict[
     named = {option.removeprefix("--").replace("-", "_"): duration(text) for option, text in durations.items()}
     settings = config.verify.model_copy(update=named)
     try:
-        found: Compared = run.compare(
-            config, pipeline.credentials, pipeline.store, pipeline.cursors, lake, tables, settings, _say
-        )
+        found: Compared = run.compare(pipeline, lake, tables, settings, _say)
     except StoreUnavailable as error:
         _say_needed(config.source, error.message)
         return None

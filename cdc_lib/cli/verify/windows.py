@@ -89,7 +89,7 @@ def windows(
         cdc verify windows shop --daily
     """
     pipeline = open_pipeline(config_of(find(context, source)))
-    verification = BatchVerification(pipeline.config, pipeline.credentials, pipeline.store, pipeline.cursors)
+    verification = BatchVerification(pipeline)
     if not daily:
         choice = choice_of(last, since, until, window or (), tables or ())
         _print(verification.run(choice), as_json=as_json)

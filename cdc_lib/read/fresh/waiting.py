@@ -15,8 +15,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask, Window
 from cdc_lib.model.xa_settlement import settle
 from cdc_lib.plan.gaps import as_gap, chain_of, refuse_lost
-from cdc_lib.ports import ObjectStore
-from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.source import Source
 from cdc_lib.store.manifests import load_manifest
 
 
@@ -35,12 +34,11 @@ class Waiting:
     not_ready: dict[TableName, str]
 
 
-def waiting_batches(store: ObjectStore, source: str) -> Waiting:
+def waiting_batches(source: Source) -> Waiting:
     """Read the cursors of a source and the manifests of the batches between them.
 
     Args:
-        store: holds the batches and the cursors.
-        source: name of the source.
+        source: the source; its server is not asked.
 
     Raises:
         ConfigError: the source has no cursors yet.
@@ -48,11 +46,10 @@ def waiting_batches(store: ObjectStore, source: str) -> Waiting:
         BatchesMissing: a batch that waits is no longer stored.
         StoreError: a document cannot be read.
     """
-    cursors = ObjectCursorStore(store)
-    refuse_lost(store, cursors, source)
-    drain, lake = cursors.load(source, DRAIN), cursors.load(source, LAKE)
+    refuse_lost(source)
+    drain, lake, store = source.cursor(DRAIN), source.cursor(LAKE), source.store
     if drain is None or lake is None:
-        raise ConfigError("nothing is drained yet", hint="The first run does it. See cdc status.", source=source)
+        raise ConfigError("nothing is drained yet", hint="The first run does it. See cdc status.", source=source.name)
     lake = lake.without_merge().following(drain)
     chain = chain_of(store, drain, lake)
     if (gap := as_gap(lake, chain)) is not None:

@@ -11,9 +11,7 @@ from random import Random
 from cdc_lib.backfill.archive import acknowledged
 from cdc_lib.model.batch_check import KEPT_CHECKS, BatchReport, CheckedWindow, DailyChecks, WindowCheck
 from cdc_lib.model.cursor import DRAIN
-from cdc_lib.mysql.server_facts import facts_of
 from cdc_lib.store.batch_checks import change_daily_checks, daily_checks
-from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.windows import stored_windows
 from cdc_lib.verify.batches.windows import BatchVerification, Choice, is_replayable, unreachable
@@ -43,8 +41,8 @@ class DailyVerification:
             CdcError: see :meth:`cdc_lib.verify.batches.windows.BatchVerification.run`.
         """
         verification, day = self.verification, self.now().date()
-        store, source = verification.store, verification.config.source
-        drain = required_cursor(verification.cursors, source, DRAIN)
+        store, source = verification.source.store, verification.source.name
+        drain = verification.source.required(DRAIN)
         keys = {w.key.split("/")[-2]: w.key for w in acknowledged(stored_windows(store, source), drain)}
         known = daily_checks(store, source)
         if known is None or known.day != day:
@@ -59,10 +57,10 @@ class DailyVerification:
 
     def _comparable(self, keys: dict[str, str], known: DailyChecks | None, day: date) -> Iterator[str]:
         """Yield windows that were not compared yet and that the server or their raw archive can give again, at random."""
-        verification = self.verification
-        facts = facts_of(verification.config.server, verification.credentials)
-        for name in shuffled(sorted(keys), known, verification.config.source, day)[:LOOKED_AT]:
-            manifest = load_manifest(verification.store, keys[name])
+        source = self.verification.source
+        facts = source.facts()
+        for name in shuffled(sorted(keys), known, source.name, day)[:LOOKED_AT]:
+            manifest = load_manifest(source.store, keys[name])
             window = manifest.window
             if window is None:
                 continue
@@ -80,7 +78,7 @@ class DailyVerification:
             others = [other for other in before.checked if other.window != one.window]
             return replace(before, checked=(*others, one)[-KEPT_CHECKS:])
 
-        change_daily_checks(self.verification.store, self.verification.config.source, change)
+        change_daily_checks(self.verification.source.store, self.verification.source.name, change)
 
 
 def shuffled(names: Sequence[str], known: DailyChecks | None, source: str, day: date) -> list[str]:

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from cdc_lib.backfill.archive import acknowledged
 from cdc_lib.backfill.period import chosen, times_of
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.shape import masks_column
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.backfill import ArchivedWindow, Period
@@ -25,11 +24,11 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
 from cdc_lib.mysql.replayed_session import Replay
 from cdc_lib.mysql.second_decoder import LAST_OFFSET, decode, decoder_name
-from cdc_lib.mysql.server_facts import ServerFacts, facts_of
-from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.mysql.server_facts import ServerFacts
+from cdc_lib.ports import ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.store import layout
 from cdc_lib.store.batch_rows import parquet_file
-from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.raw_archive import ArchivedStream, read_facts
 from cdc_lib.store.windows import stored_windows
@@ -62,10 +61,7 @@ class Choice:
 class BatchVerification:
     """Compares the batches of one source."""
 
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
-    cursors: CursorStore
+    source: Source
 
     def run(self, choice: Choice, report: Callable[[WindowCheck], None] = lambda _: None) -> BatchReport:
         """Compare windows, and return one check for each.
@@ -77,29 +73,31 @@ class BatchVerification:
             CursorMoved: the source has no cursor yet.
         """
         started = datetime.now(UTC)
-        drain = required_cursor(self.cursors, self.config.source, DRAIN)
+        drain = self.source.required(DRAIN)
         keys = self._chosen(choice, drain)
-        facts = facts_of(self.config.server, self.credentials)
+        facts = self.source.facts()
         checks = []
         for key in keys:
-            checks.append(self._window(load_manifest(self.store, key), facts, drain, choice))
+            checks.append(self._window(load_manifest(self.source.store, key), facts, drain, choice))
             report(checks[-1])
-        return BatchReport(self.config.source, decoder_name(), started, datetime.now(UTC), tuple(checks))
+        return BatchReport(self.source.name, decoder_name(), started, datetime.now(UTC), tuple(checks))
 
     def _chosen(self, choice: Choice, drain: Cursor) -> Sequence[str]:
         """Return the keys of the chosen windows' manifests, in the stream's order."""
-        windows: Sequence[ArchivedWindow] = tuple(acknowledged(stored_windows(self.store, self.config.source), drain))
+        windows: Sequence[ArchivedWindow] = tuple(
+            acknowledged(stored_windows(self.source.store, self.source.name), drain)
+        )
         if choice.windows:
             by_id = {window.key.split("/")[-2]: window for window in windows}
             if missing := [name for name in choice.windows if name not in by_id]:
                 raise ConfigError(
                     f"no acknowledged window has the id {missing[0]}",
                     hint="`cdc batches list --json` has the ids.",
-                    source=self.config.source,
+                    source=self.source.name,
                 )
             windows = [window for name, window in by_id.items() if name in choice.windows]
         if choice.period is not None:
-            timed = times_of((window, load_manifest(self.store, window.key)) for window in windows)
+            timed = times_of((window, load_manifest(self.source.store, window.key)) for window in windows)
             windows = [one.window for one in chosen(timed, choice.period)]
         return [window.key for window in (windows if choice.last is None else windows[-choice.last :])]
 
@@ -115,7 +113,7 @@ class BatchVerification:
         unread = {schema.name: why for schema in manifest.schemas.values() if (why := table_unreadable(schema.columns))}
         comparison = self._comparison(manifest, drain, choice, unread)
         with self._replay(manifest, window) if check.archived else nullcontext() as replay:
-            for event in decode(self.config.server, self.credentials, window, unread, replay):
+            for event in decode(self.source.config.server, self.source.credentials, window, unread, replay):
                 comparison.take(event)
         if not comparison.failed:
             comparison.finish()
@@ -137,8 +135,8 @@ class BatchVerification:
         if manifest.raw is None:
             raise AssertionError(manifest.id)
         key = layout.manifest_key(window)
-        with ArchivedStream(self.store, key, manifest.raw) as stream:
-            yield Replay(stream, read_facts(self.store, key, manifest.raw))
+        with ArchivedStream(self.source.store, key, manifest.raw) as stream:
+            yield Replay(stream, read_facts(self.source.store, key, manifest.raw))
 
     def _comparison(
         self, manifest: Manifest, drain: Cursor, choice: Choice, unread: dict[TableName, str]
@@ -146,7 +144,7 @@ class BatchVerification:
         """Return the comparison of a window, with the changes that only the batch can count left out already."""
         unseen = {**_namesakes(manifest, unread), **unread}
         left_out = {**_quarantined(manifest, drain), **unseen}
-        captures, source = self.config.tables.captures, self.config
+        captures, source = self.source.config.tables.captures, self.source.config
 
         def is_captured(table: TableName) -> bool:
             return captures(*table.pair) and choice.wants(*table.pair)
@@ -159,7 +157,7 @@ class BatchVerification:
             for one in manifest.prepared
         )
         expected = KnownOfWindow(is_captured, left_out, is_masked, prepared)
-        stored = stored_changes(self.store, manifest)
+        stored = stored_changes(self.source.store, manifest)
         compared = {
             table: changes for table, changes in stored.items() if choice.wants(*table.pair) and table not in left_out
         }

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from cdc_lib.config import Credentials, SourceConfig, StoreKeys
+from cdc_lib.config import StoreKeys
 from cdc_lib.errors import CdcError, SourceError
 from cdc_lib.lake.catalog import open_catalog, translate_errors
 from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
@@ -23,9 +23,9 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.merge_plan import Cut, MergePlan, TableCut
 from cdc_lib.model.table_name import TableName
-from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.ports import ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.store.after_merge import keep_after_merge, last_after_merge
-from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.cuts import cut_of
 from cdc_lib.verify.cell_arrays import names_of
 from cdc_lib.verify.changed.keys import changed_keys
@@ -50,38 +50,34 @@ class _Merge:
     earlier: Mapping[tuple[TableName, str], ChangedRows]
 
 
-def compare_changed_rows(
-    config: SourceConfig, credentials: Credentials, store: ObjectStore, cursors: CursorStore, keys: StoreKeys | None
-) -> AfterMerge | None:
+def compare_changed_rows(source: Source, keys: StoreKeys | None) -> AfterMerge | None:
     """Compare the rows that the merge in flight changed and store the result; None if it has published no cut.
 
     Raises:
         CdcError: the batches, the source or the lake cannot be read.
     """
-    lake = cursors.load(config.source, LAKE)
+    lake, store = source.cursor(LAKE), source.store
     if lake is None or not lake.is_merging:
         return None
     plan = plan_of(lake)
-    cut = cut_of(store, config.source, plan.merge_id)
+    cut = cut_of(store, source.name, plan.merge_id)
     if cut is None:
         return None
-    drain = required_cursor(cursors, config.source, DRAIN)
-    before = last_after_merge(store, config.source)
+    drain = source.required(DRAIN)
+    before = last_after_merge(store, source.name)
     merge = _Merge(plan, cut, drain, load_plan(store, plan), before.by_table if before is not None else {})
-    found = _found_in(config, credentials, store, merge, keys)
+    found = _found_in(source, merge, keys)
     known = {**merge.earlier, **{(one.table, one.lake_table): one for one in found}}
     there = {(one.table, one.lake_table) for one in cut.tables}
     tables = tuple(one for pair, one in sorted(known.items()) if pair in there)
-    after = AfterMerge(config.source, plan.merge_id, datetime.now(UTC), "", tables)
+    after = AfterMerge(source.name, plan.merge_id, datetime.now(UTC), "", tables)
     keep_after_merge(store, after)
     return after
 
 
-def _found_in(
-    config: SourceConfig, credentials: Credentials, store: ObjectStore, merge: _Merge, keys: StoreKeys | None
-) -> list[ChangedRows]:
+def _found_in(source: Source, merge: _Merge, keys: StoreKeys | None) -> list[ChangedRows]:
     """Return what was found in each table that has rows to compare."""
-    changed = set(tables_of(merge.batches))
+    config, changed = source.config, set(tables_of(merge.batches))
     waiting = {pair for pair, earlier in merge.earlier.items() if earlier.open_rows}
     chosen = {
         (one.table, one.lake_table): one
@@ -92,8 +88,8 @@ def _found_in(
         return []
     with translate_errors():
         catalog = open_catalog(config, keys)
-    with catalog, source_side(config, credentials, merge.drain, PATIENCE_SECONDS) as side:
-        tables = _Tables(side, store, merge, LakeTables(catalog, config.source))
+    with catalog, source_side(source, merge.drain, PATIENCE_SECONDS) as side:
+        tables = _Tables(side, source.store, merge, LakeTables(catalog, config.source))
         return [
             tables.compared(lake, routed, chosen[routed.table, str(lake.name)])
             for lake in lake_merges(config, [cut.table for cut in merge.cut.tables])
@@ -148,14 +144,14 @@ class _Tables:
     @property
     def _most_open(self) -> int:
         """How many rows stay open at most, so that the next merge's own rows are compared too."""
-        return max(1, self.side.config.verify.after_merge // 2)
+        return max(1, self.side.source.config.verify.after_merge // 2)
 
     def _skipped(self, lake: LakeMerge, routed: RoutedTable, cut: TableCut) -> str:
         if cut.dropped is not None:
             return "it was dropped at the source"
         if cut.as_of is not None:
             return WAITS_FOR_SNAPSHOT
-        return indistinct_rows(self.side.config.source, lake, routed)
+        return indistinct_rows(self.side.source.name, lake, routed)
 
     def _subject(self, lake: LakeMerge, routed: RoutedTable, state: LakeTable) -> Subject | str:
         subject = self.side.subject(lake, routed, lambda: state)
@@ -169,7 +165,7 @@ class _Tables:
 
     def _asked(self, subject: Subject, earlier: ChangedRows | None) -> tuple[dict[str, AskedRow], bool, int]:
         """Return the rows to compare by their names, whether the merge changed more, and its number of changes."""
-        most, merge_id = self.side.config.verify.after_merge, self.merge.plan.merge_id
+        most, merge_id = self.side.source.config.verify.after_merge, self.merge.plan.merge_id
         kept = earlier.open_rows if earlier is not None else ()
         seed = f"{merge_id} {subject.schema.name}"
         found = changed_keys(self.store, subject, self.merge.batches, max(1, most - len(kept)), seed)

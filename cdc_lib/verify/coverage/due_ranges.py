@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from cdc_lib.config import Credentials, SourceConfig, StoreKeys
+from cdc_lib.config import SourceConfig, StoreKeys
 from cdc_lib.config.patterns import matches
 from cdc_lib.errors import CdcError, ConfigError, SourceError, StoreUnavailable
 from cdc_lib.lake.catalog import open_catalog, translate_errors
@@ -21,9 +21,8 @@ from cdc_lib.lake.routing import LakeMerge, RoutedTable, lake_merges
 from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.merge_plan import Cut, TableCut
-from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.store.coverage import coverage_of
-from cdc_lib.store.cursors import required_cursor
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.verify.comparability import Subject
 from cdc_lib.verify.coverage.hours import Hours
@@ -45,10 +44,7 @@ class CoverageRun:
         now: returns the time (UTC).
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
-    cursors: CursorStore
+    source: Source
     keys: StoreKeys | None = None
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     sleep: Callable[[float], None] = time.sleep
@@ -66,20 +62,19 @@ class CoverageRun:
             SourceError: the source cannot be read.
             StoreError: the catalog cannot be opened.
         """
-        began, cadence = self.now(), cadence_of(self.config)
-        cut = last_cut(self.store, self.config.source)
+        began, cadence = self.now(), cadence_of(self.source.config)
+        cut = last_cut(self.source.store, self.source.name)
         if cut is None or not cadence.hours.contains(began):
             return []
         due = list(self._due(cut, patterns, began, cadence))
         if not due:
             return []
-        drain = required_cursor(self.cursors, self.config.source, DRAIN)
-        lake = required_cursor(self.cursors, self.config.source, LAKE)
+        drain, lake = self.source.required(DRAIN), self.source.required(LAKE)
         with translate_errors():
-            catalog = open_catalog(self.config, self.keys)
-        with catalog, source_side(self.config, self.credentials, drain, PATIENCE_SECONDS) as side:
-            table = CoveredTable(side, self.store, cut, cadence, began, self.now, self.sleep)
-            lake_tables = LakeTables(catalog, self.config.source)
+            catalog = open_catalog(self.source.config, self.keys)
+        with catalog, source_side(self.source, drain, PATIENCE_SECONDS) as side:
+            table = CoveredTable(side, self.source.store, cut, cadence, began, self.now, self.sleep)
+            lake_tables = LakeTables(catalog, self.source.name)
             return [_covered(table, lake_tables, lake, *one) for one in due]
 
     def _due(
@@ -87,24 +82,24 @@ class CoverageRun:
     ) -> Iterator[tuple[LakeMerge, RoutedTable, TableCut, Coverage | None]]:
         """Yield the tables of which something is to be compared, with what is known of them."""
         there = {(one.table, one.lake_table): one for one in cut.tables if one.dropped is None}
-        unit_rows = UNIT_CHUNKS * self.config.verify.chunk_rows
+        unit_rows = UNIT_CHUNKS * self.source.config.verify.chunk_rows
 
         def is_due(known: Coverage) -> bool:
             return next_unit(accrued(known, began, cadence), began, cadence, unit_rows) is not None
 
-        for lake in lake_merges(self.config, sorted({table for table, _ in there})):
+        for lake in lake_merges(self.source.config, sorted({table for table, _ in there})):
             for routed in lake.routed_tables:
                 one = there.get((routed.table, str(lake.name)))
                 if one is None or not self._names(routed, patterns):
                     continue
-                known = coverage_of(self.store, self.config.source, one.table, one.lake_table)
+                known = coverage_of(self.source.store, self.source.name, one.table, one.lake_table)
                 if known is None or known.skipped or known.open_rows or known.wrong or is_due(known):
                     yield lake, routed, one, known
 
     def _names(self, routed: RoutedTable, patterns: Sequence[str]) -> bool:
         if patterns:
             return any(matches(pattern, *routed.table.pair) for pattern in patterns)
-        return self.config.verify.names(*routed.table.pair)
+        return self.source.config.verify.names(*routed.table.pair)
 
 
 def cadence_of(config: SourceConfig) -> Cadence:
@@ -138,7 +133,7 @@ def _covered(
         SourceError: the source cannot be read.
         StoreUnavailable: the store does not answer.
     """
-    empty = Coverage(table.side.config.source, cut.table, cut.lake_table, table.began, table.began)
+    empty = Coverage(table.side.source.name, cut.table, cut.lake_table, table.began, table.began)
     try:
         subject, opened = _subject(table.side, lake_tables, merged, lake, routed, cut)
         if isinstance(subject, Subject) and opened is not None:

@@ -6,10 +6,10 @@ import importlib
 import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
 
-from cdc_lib.config import Credentials, SourceConfig, StoreKeys
+from cdc_lib.config import StoreKeys
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.pace import counted
-from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.verify.coverage.table import TableCoverage
 
 SHOWN_ROWS = 10
@@ -17,12 +17,7 @@ SHOWN_ROWS = 10
 
 
 def compare_due_ranges(
-    config: SourceConfig,
-    credentials: Credentials,
-    store: ObjectStore,
-    cursors: CursorStore,
-    patterns: Sequence[str] = (),
-    keys: StoreKeys | None = None,
+    source: Source, patterns: Sequence[str] = (), keys: StoreKeys | None = None
 ) -> list[TableCoverage]:
     """Compare the key ranges that are due, as ``verify.cover_every`` says, and keep what was found.
 
@@ -37,10 +32,10 @@ def compare_due_ranges(
         raise ConfigError(
             "comparing key ranges needs pyiceberg, which is not installed",
             hint='pip install "lakecdc[read]", or verify.cover_every: null',
-            source=config.source,
+            source=source.name,
         )
     run = importlib.import_module("cdc_lib.verify.coverage.due_ranges")
-    found: list[TableCoverage] = run.CoverageRun(config, credentials, store, cursors, keys).run(patterns)
+    found: list[TableCoverage] = run.CoverageRun(source, keys).run(patterns)
     return found
 
 

@@ -102,7 +102,7 @@ class CoveredTable:
             StoreError: the lake cannot be read.
             ConfigError: the lake cannot have a key of the source.
         """
-        settings = self.side.config.verify
+        settings = self.side.source.config.verify
         source = SourceSums(
             self.side.connection, subject, settings.chunk_rows, settings.statement_delay.total_seconds(), self.sleep
         )
@@ -195,7 +195,7 @@ class CoveredTable:
             coverage = self._looked_at(coverage, looks, opened, some)
             if len(coverage.open_rows) > MAX_OPEN_ROWS:
                 return coverage, f"more than {MAX_OPEN_ROWS} rows of a range changed since the last cut"
-            self.sleep(self.side.config.verify.statement_delay.total_seconds())
+            self.sleep(self.side.source.config.verify.statement_delay.total_seconds())
         return coverage, ""
 
     def _looked_at(self, coverage: Coverage, looks: Looks, opened: OpenedTable, keys: dict[str, Key]) -> Coverage:

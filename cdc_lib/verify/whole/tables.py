@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.config.patterns import matches, problem
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.drain.columns import shape_of
@@ -26,9 +25,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report, TableReport
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.read_only_session import reading
-from cdc_lib.plan.start import address_of
-from cdc_lib.ports import CursorStore, ObjectStore
-from cdc_lib.store.cursors import required_cursor
+from cdc_lib.source import Source
 from cdc_lib.store.verified import keep
 from cdc_lib.verify.comparability import Key, Subject
 from cdc_lib.verify.lake import LakeSums, Repairer, RepairRequest
@@ -47,10 +44,7 @@ class Verifier:
         needs_spark: gets each table that ``lake`` cannot read, with the error, and the table is not in the report; None raises the error.
     """
 
-    config: SourceConfig
-    credentials: Credentials
-    store: ObjectStore
-    cursors: CursorStore
+    source: Source
     lake: LakeSums
     repairer: Repairer | None = None
     sleep: Callable[[float], None] = time.sleep
@@ -72,9 +66,9 @@ class Verifier:
             MergeError: the lake cannot be read.
         """
         began = datetime.now(UTC)
-        drain, lake = self._cursor(DRAIN), self._cursor(LAKE)
-        with source_side(self.config, self.credentials, drain) as side:
-            tables = [t for t in side.schemas.tables() if self.config.tables.captures(*t)]
+        drain, lake = self.source.required(DRAIN), self.source.required(LAKE)
+        with source_side(self.source, drain) as side:
+            tables = self.source.config.tables.select(side.schemas.tables())
             chosen = _chosen(settings, patterns, tables)
             reports = []
             for one in self._compared(side, tables, chosen, settings):
@@ -82,18 +76,15 @@ class Verifier:
                 reports.append(one)
         gtids = lake.gtid_set if lake.gtids_known else ""
         report = Report(
-            self.config.source, lake.epoch, lake.position, gtids, began, datetime.now(UTC), tuple(reports)
+            self.source.name, lake.epoch, lake.position, gtids, began, datetime.now(UTC), tuple(reports)
         )  # fmt: skip
-        keep(self.store, report)
+        keep(self.source.store, report)
         return report
-
-    def _cursor(self, consumer: str) -> Cursor:
-        return required_cursor(self.cursors, self.config.source, consumer)
 
     def _compared(
         self, side: SourceSide, tables: Sequence[tuple[str, str]], chosen: Sequence[TableName], settings: VerifyConfig
     ) -> Iterator[TableReport]:
-        for lake in lake_merges(self.config, [TableName(*table) for table in tables]):
+        for lake in lake_merges(self.source.config, [TableName(*table) for table in tables]):
             for routed in lake.routed_tables:
                 if routed.table not in chosen:
                     continue
@@ -115,7 +106,7 @@ class Verifier:
             return self._state(subject, side.drain, routed=is_routed)
 
         try:
-            subject = side.skipped(self._cursor(LAKE), lake, routed) or side.subject(lake, routed, state)
+            subject = side.skipped(self.source.required(LAKE), lake, routed) or side.subject(lake, routed, state)
             if isinstance(subject, Subject):
                 comparison = Comparison(side, self.lake, state_of, settings, sleep=self.sleep)
                 return comparison.compare(subject, self._repair(side, routed, subject))
@@ -135,24 +126,24 @@ class Verifier:
             schema = side.schemas.schema(routed.database, routed.name)
             if schema is None:
                 return "the table is no longer at the source"
-            again = f"cdc snapshot {self.config.source} {routed.table.in_shell} reads it again"
+            again = f"cdc snapshot {self.source.name} {routed.table.in_shell} reads it again"
             if subject.how == "copies":
                 return f"the table has no key: {again}"
             if subject.folded:
                 return f"every change is kept (append): {again}"
-            stored = shape_of(self.config, self.credentials).of(subject.values.applied(schema)).schema
+            stored = shape_of(self.source.config, self.source.credentials).of(subject.values.applied(schema)).schema
             return repairer.repair(RepairRequest(subject, routed.target, stored, keys, stop))
 
         return repair
 
     def _state(self, subject: Subject, drain: Cursor, *, routed: bool) -> tuple[LakeTable | None, Point, Position]:
         """Load a lake table, and return the point up to which it has all changes: at least the lake cursor's."""
-        cursor = self._cursor(LAKE)
+        cursor = self.source.required(LAKE)
         if cursor.epoch > drain.epoch:
             raise CursorMoved(
                 f"the lake continued to epoch {cursor.epoch} while rows of epoch {drain.epoch} were compared",
                 hint="Another server took over. Compare again.",
-                source=self.config.source,
+                source=self.source.name,
             )
         lake_table = self.lake.load(subject.lake, subject.schema.name, routed=routed)
         at = Point.at(cursor.epoch, cursor.position)
@@ -161,22 +152,16 @@ class Verifier:
         return lake_table, at, cursor.position
 
 
-def rows_to_compare(
-    config: SourceConfig,
-    credentials: Credentials,
-    cursors: CursorStore,
-    patterns: Sequence[str],
-    settings: VerifyConfig,
-) -> int:
+def rows_to_compare(source: Source, patterns: Sequence[str], settings: VerifyConfig) -> int:
     """Return the estimated number of rows in the tables to compare.
 
     Raises:
         CursorMoved: there is nothing in the lake yet.
         SourceError: the source cannot be read.
     """
-    config = config.at(*address_of(config, required_cursor(cursors, config.source, DRAIN)))
+    config = source.at_cursor(source.required(DRAIN)).config
     chosen = replace_tables(settings, patterns) if patterns else settings
-    with reading(config.server, credentials) as connection:
+    with reading(config.server, source.credentials) as connection:
         estimated = InformationSchema(connection).estimated_rows()
     return sum(rows for table, rows in estimated.items() if config.tables.captures(*table) and chosen.names(*table))
 

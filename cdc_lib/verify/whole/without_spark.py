@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from cdc_lib.config import Credentials, SourceConfig
+from cdc_lib.config import SourceConfig
 from cdc_lib.config.verify import VerifyConfig
 from cdc_lib.errors import CdcError
 from cdc_lib.lake.catalog import open_catalog, translate_errors
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report
-from cdc_lib.ports import CursorStore, ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.verify.lake_sums import ArrowLakeSums
 from cdc_lib.verify.lake_tables import LakeTables
 from cdc_lib.verify.whole.tables import Say, Verifier
@@ -50,10 +50,7 @@ def open_lake(config: SourceConfig) -> LakeTables:
 
 
 def compare(
-    config: SourceConfig,
-    credentials: Credentials,
-    store: ObjectStore,
-    cursors: CursorStore,
+    source: Source,
     lake: LakeTables,
     patterns: Sequence[str],
     settings: VerifyConfig,
@@ -72,7 +69,7 @@ def compare(
         unread[table] = error.message
 
     sums = ArrowLakeSums(lake)
-    verifier = Verifier(config, credentials, store, cursors, sums, sleep=sleep, needs_spark=needs_spark)
+    verifier = Verifier(source, sums, sleep=sleep, needs_spark=needs_spark)
     report = verifier.run(patterns, settings, say)
     tables = tuple(one for one in report.tables if one.table not in unread)
     return Compared(replace(report, tables=tables), unread)

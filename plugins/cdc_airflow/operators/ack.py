@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from cdc_airflow.hooks import CdcHook
     from cdc_lib.model.merge_plan import Cut
+    from cdc_lib.model.results import AckResult
     from cdc_lib.model.verify import Verified
-    from cdc_lib.pipeline import AckResult, Pipeline
+    from cdc_lib.pipeline import Pipeline
     from cdc_lib.status.coverage import CoveredRows
 
 
@@ -35,7 +36,7 @@ class AckDrainOperator(CdcOperator):
 
         pipeline = hook.pipeline()
         result = pipeline.ack_drain(by=self.by(context))
-        if (drain := pipeline.cursors.load(hook.config.source, DRAIN)) is not None:
+        if (drain := pipeline.cursor(DRAIN)) is not None:
             show(hook.config.source, quarantined_tables=len(drain.quarantined_tables))
         return self.summary(result)
 
@@ -118,7 +119,7 @@ def cut_context(pipeline: Pipeline, cut: Cut) -> CutContext:
 
     source, store = pipeline.config.source, pipeline.store
     verified = last_verified(store, source)
-    drain, lake = (pipeline.cursors.load(source, consumer) for consumer in (DRAIN, LAKE))
+    drain, lake = (pipeline.cursor(consumer) for consumer in (DRAIN, LAKE))
     there = lake is not None and (lake.epoch, lake.position) == (cut.epoch, cut.position)
     return CutContext(
         gtid_set=lake.gtid_set if lake is not None and there and lake.gtids_known else "",

@@ -73,9 +73,11 @@ class AnswerOperator(CdcOperator):
         Raises:
             ConfigError: the table does not wait there, or the answer is not possible; nothing was recorded.
         """
+        from cdc_lib.merge.answers import find_question
+
         pipeline, decision = hook.lake_pipeline(), self._decision(hook)
         position = Position.parse(self.position.strip()) if self.position.strip() else None
-        asked = pipeline.schema_question(self.table, decision, position)
+        asked = find_question(pipeline, self.table, decision, position)
         if hook.config.approvals.answer:
             ask(
                 context,
@@ -98,11 +100,13 @@ class AnswerOperator(CdcOperator):
             AirflowFailException: it was rejected, or nobody approved in time.
             ConfigError: the table does not wait there any more; nothing was recorded.
         """
+        from cdc_lib.merge.answers import find_question
+
         with errors_first(self.log):
             by, hook = approver(event), self.hook()
             self.log.info("approved by %s", by)
             pipeline, decision = hook.lake_pipeline(), self._decision(hook)
-            asked = pipeline.schema_question(self.table, decision, Position.parse(position))
+            asked = find_question(pipeline, self.table, decision, Position.parse(position))
             return self._answered(pipeline, asked, decision, by=f"{self.by(context)}, approved by {by}")
 
     def _decision(self, hook: CdcHook) -> Decision:
@@ -113,7 +117,9 @@ class AnswerOperator(CdcOperator):
         return self.answer
 
     def _answered(self, pipeline: Pipeline, asked: SchemaQuestion, decision: Decision, *, by: str) -> dict[str, Any]:
-        given = pipeline.answer_schema_change(str(asked.table), decision, asked.position, by=by)
+        from cdc_lib.merge.answers import answer_question
+
+        given = answer_question(pipeline, str(asked.table), decision, asked.position, by=by)
         self.log.info(
             "%s: %s is the answer to %s at %s (%s)", asked.table, given.decision, asked.kind, asked.position, given.by
         )

@@ -45,7 +45,7 @@ class CoverOperator(CdcOperator, SkipMixin):
 
         pipeline, config = hook.pipeline(), hook.config
         keys = store_keys_of(config)
-        done = compare_due_ranges(config, pipeline.credentials, pipeline.store, pipeline.cursors, (), keys)
+        done = compare_due_ranges(pipeline, (), keys)
         self._done = done
         for is_warning, line in said(config.source, done):
             self.log.log(logging.WARNING if is_warning else logging.INFO, "%s", line)

@@ -61,7 +61,7 @@ class DrainOperator(CdcOperator):
             unit = unit_from_plain(self.unit)
             self.window_id = unit.id if self.unit.get("kind") == "window" else None
             return self._drained(pipeline, unit, context, title_of(unit), until)
-        tasks = snapshots_of(self.unit, pipeline.cursors.load(hook.config.source, DRAIN))
+        tasks = snapshots_of(self.unit, pipeline.cursor(DRAIN))
         title = title_of_share(tasks)
         pipeline = pipeline.for_snapshots()
         cast("dict[str, Any]", context)["unit_title"] = title  # also if no snapshot is left

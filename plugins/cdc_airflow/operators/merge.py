@@ -86,9 +86,7 @@ class MergeOperator(SparkJobOperator):
         except CdcError as error:
             self.log.warning("%s", not_compared(error.message))
             return
-        after = check_changed_rows(
-            hook.config, pipeline.credentials, pipeline.store, pipeline.cursors, store_keys_of(hook.config)
-        )
+        after = check_changed_rows(pipeline, store_keys_of(hook.config))
         for is_warning, line in said(after):
             self.log.log(logging.WARNING if is_warning else logging.INFO, "%s", line)
 

@@ -16,7 +16,9 @@ from cdc_airflow.operators.base import CdcOperator
 from cdc_airflow.operators.seal_days import day_waits
 from cdc_airflow.units import beyond, mapped, title_of
 from cdc_lib.errors import TransactionsMissing
+from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.pace import counted
+from cdc_lib.model.waiting import is_idle
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -90,7 +92,7 @@ class PlanOperator(CdcOperator, SkipMixin):
             self.log.info("and %d more", len(units) - _LISTED)
         # The drains of a run whose plan is cleared are mapped already: Airflow would run a skipped one without its unit.
         first = context["ti"].try_number == 1
-        if self.skip_when_idle and first and not units and pipeline.is_idle():
+        if self.skip_when_idle and first and not units and is_idle(pipeline.cursor(DRAIN), pipeline.cursor(LAKE)):
             self.log.info("nothing to do: the lake has everything up to the end of the binlog")
             self.skip(context["ti"], self._needless(pipeline))
         most, tasks = conf.getint("core", "max_map_length"), mapped(units, hook.config.drain.parallelism)
@@ -117,7 +119,9 @@ class PlanOperator(CdcOperator, SkipMixin):
         return [task for task in after if not getattr(task, "announces_days", False)]
 
     def _show_gauges(self, pipeline: Pipeline) -> None:
-        seen = pipeline.gauges()
+        from cdc_lib.status.overview import gauges_of
+
+        seen = gauges_of(pipeline)
         backlog = seen.backlog
         show(
             pipeline.config.source,

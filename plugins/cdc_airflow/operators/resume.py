@@ -87,9 +87,8 @@ class ResumeOperator(CdcOperator):
 
     def _record(self, pipeline: Pipeline) -> QuarantineRecord:
         from cdc_lib.quarantine.records import open_record
-        from cdc_lib.store.cursors import required_cursor
 
-        cursor = required_cursor(pipeline.cursors, pipeline.config.source, "drain")
+        cursor = pipeline.required("drain")
         return open_record(cursor, TableName.parse(self.table))
 
     def _ask(self, hook: CdcHook, context: Context, record: QuarantineRecord) -> NoReturn:
@@ -105,7 +104,9 @@ class ResumeOperator(CdcOperator):
         )
 
     def _resumed(self, pipeline: Pipeline, *, by: str) -> dict[str, Any]:
-        record = pipeline.resume_table(self.table, by=by)
+        from cdc_lib import requests
+
+        record = requests.resume_table(pipeline, self.table, by=by)
         self.log.info("%s is followed again from %s on", record.table, record.released_position)
         if record.snapshot_id:
             self.log.info("the next runs read it whole; until they have merged that, its lake table stays as it is")

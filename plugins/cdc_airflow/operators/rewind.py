@@ -96,6 +96,8 @@ class RewindOperator(CdcOperator):
             ConfigError: no position or several are given, or a move has no reason.
             SourceError: the server does not have the position.
         """
+        from cdc_lib import requests
+
         start = self._start(hook)
         move = is_on(self.move)
         if move and not self.why.strip():
@@ -103,7 +105,7 @@ class RewindOperator(CdcOperator):
         pipeline = hook.pipeline()
         position = ""
         if start is not None:
-            found = pipeline.locate(start)
+            found = requests.locate(pipeline, start)
             position = str(found.checkpoint.position)
             self.log.info("%s is %s; the drain cursor is at %s", start, position, found.cursor)
             if found.is_after_cursor:
@@ -132,14 +134,15 @@ class RewindOperator(CdcOperator):
             AirflowFailException: it was rejected, or nobody answered in time.
             ConfigError: the cursor or the position is another one by now; nothing was moved.
         """
+        from cdc_lib import requests
         from cdc_lib.model.cursor import DRAIN
 
         with errors_first(self.log):
             by, hook = approver(event), self.hook()
             self.log.info("approved by %s", by)
             pipeline, start = hook.pipeline(), self._start(hook)
-            now = pipeline.cursors.load(hook.config.source, DRAIN)
-            found = str(pipeline.locate(start).checkpoint.position) if start is not None else ""
+            now = pipeline.cursor(DRAIN)
+            found = str(requests.locate(pipeline, start).checkpoint.position) if start is not None else ""
             if now is None or (now.epoch, found) != (epoch, position):
                 raise ConfigError(
                     "the cursor or the position is no longer what was approved",
@@ -149,16 +152,16 @@ class RewindOperator(CdcOperator):
             return self._moved(pipeline, start, by=f"{self.by(context)}, approved by {by}")
 
     def _ask(self, hook: CdcHook, context: Context, pipeline: Pipeline, position: str) -> NoReturn:
-        from cdc_lib.store.cursors import required_cursor
-
         source = hook.config.source
-        cursor = required_cursor(pipeline.cursors, source, "drain")
+        cursor = pipeline.required("drain")
         what = f"Move the drain cursor of {source} to {position}?" if position else f"Undo the last move of {source}?"
         body = f"The cursor is at `{cursor.position}` in epoch {cursor.epoch}. Reason: {self.why}"
         ask(context, hook.config.approvals, what, body, position=position, epoch=cursor.epoch)
 
     def _moved(self, pipeline: Pipeline, start: StartAt | None, *, by: str) -> dict[str, Any]:
-        moved = pipeline.rewind(start, by=by, why=self.why)
+        from cdc_lib import requests
+
+        moved = requests.rewind(pipeline, start, by=by, why=self.why)
         self.log.info("the drain cursor is at %s in epoch %d; undo takes it back", moved.position, moved.epoch)
         return {"position": str(moved.position), "epoch": moved.epoch, "moved": True}
 

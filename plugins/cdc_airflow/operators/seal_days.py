@@ -59,7 +59,7 @@ class SealDaysOperator(CdcOperator):
                 hint="Give the same name as source.",
             )
         pipeline = hook.lake_pipeline()
-        days = sealed_days_of(config, pipeline.store, pipeline.cursors)
+        days = sealed_days_of(pipeline)
         if days.cut is None or days.sealed is None:
             raise AirflowSkipException("it is unknown up to when the lake has everything: no cut, or a snapshot waits")
         if days.announced is None:
@@ -122,4 +122,4 @@ def day_waits(pipeline: Pipeline) -> bool:
     """Whether a day is complete in the lake and not known to be announced, or nobody looked yet; the server is not asked."""
     from cdc_lib.status.sealed_days import sealed_days_of
 
-    return sealed_days_of(pipeline.config, pipeline.store, pipeline.cursors).needs_a_look
+    return sealed_days_of(pipeline).needs_a_look

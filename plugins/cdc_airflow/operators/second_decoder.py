@@ -28,7 +28,7 @@ class DecodeAgainOperator(CdcOperator):
         from cdc_lib.verify.batches.windows import BatchVerification
 
         pipeline, config = hook.pipeline(), hook.config
-        verification = BatchVerification(config, pipeline.credentials, pipeline.store, pipeline.cursors)
+        verification = BatchVerification(pipeline)
         report = DailyVerification(verification, config.verify.daily_windows).run()
         for one in report.windows:
             if one.skipped:

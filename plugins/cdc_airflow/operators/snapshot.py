@@ -102,12 +102,15 @@ class SnapshotOperator(CdcOperator):
         return asked
 
     def _part(self, hook: CdcHook, context: Context, table: str) -> list[str]:
+        from cdc_lib import requests
         from cdc_lib.snapshot.partial import PartialRequest
 
         wanted = PartialRequest(table, self.key_from, self.key_to, self.where, self.why)
-        hook.pipeline().snapshot_rows(wanted, by=self.by(context))
+        requests.snapshot_rows(hook.pipeline(), wanted, by=self.by(context))
         return [wanted.text]
 
     def _whole(self, hook: CdcHook, context: Context, tables: Sequence[str]) -> list[str]:
-        records = hook.pipeline().resnapshot(tables, by=self.by(context), why=self.why)
+        from cdc_lib import requests
+
+        records = requests.resnapshot(hook.pipeline(), tables, by=self.by(context), why=self.why)
         return [f"all rows of {one.table}" for one in records]

@@ -20,10 +20,10 @@ from cdc_airflow.page.desk import Desk, Question
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.ports import ObjectStore
+from cdc_lib.source import Source
 from cdc_lib.status.holdings import Holdings, HoldingsReader
 from cdc_lib.status.table_rows import TableRow, table_rows
 from cdc_lib.status.window_facts_reader import WindowFactsReader
-from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.open import open_store
 
 KEYS_FOR = 60.0
@@ -54,9 +54,7 @@ class Listed:
 
     def __post_init__(self) -> None:
         """Make the readers, which remember what cannot change."""
-        self.holdings = HoldingsReader(
-            self.store, ObjectCursorStore(self.store), self.config.source, self.config.verify
-        )
+        self.holdings = HoldingsReader(Source.over(self.config, self.store))
         self.windows = WindowFactsReader(self.store)
 
     @property

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import pymysql
 
+from cdc_lib import requests
 from cdc_lib.errors import CdcError
 from cdc_lib.merge.load import load_plan
 from cdc_lib.model.cursor import DRAIN, LAKE
@@ -151,7 +152,7 @@ class Running:
         waiting: set[tuple[str, str]] = set()
         for record in drain.quarantined_tables if drain is not None else ():
             try:
-                self._home.pipeline.resume_table(str(record.table), by="fuzz")
+                requests.resume_table(self._home.pipeline, str(record.table), by="fuzz")
             except CdcError as error:
                 if record.fault is not None and is_allowed(record.fault.code, error.message):
                     waiting.add(record.table.pair)  # the source or the file must change first

@@ -24,18 +24,26 @@ from cdc_lib.model.row_counts import RowCounts
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.window import Window
+from cdc_lib.source import Source
+from cdc_lib.status.holdings import HoldingsReader
 from cdc_lib.store import documents, layout
 from cdc_lib.store.after_merge import keep_after_merge
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.observations import note_server
 from tests.harness.lake.batches import BIGINT, IDENTITY, TEXT, at, table
+from tests.harness.lake.running import lake_config
 from tests.harness.shop.schema_questions import asked_table
 
 PER_WINDOW = 1000
 """Bytes of binlog in each window."""
 
 STANDBY = "0b5a3b1e-54c1-11ef-9a0f-0242ac120002"
+
+
+def reader_of(store: LocalStore) -> HoldingsReader:
+    """Return what reads the documents of the source `shop` in a store."""
+    return HoldingsReader(Source.over(lake_config(store.root.parent), store))
 
 
 @dataclass

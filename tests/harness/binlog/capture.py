@@ -70,12 +70,12 @@ class Capture:
         )
         self.credentials = Credentials(server.cdc_user, server.cdc_password)
         self.pipeline = Pipeline(self.config, self.credentials, self.store, ObjectCursorStore(self.store))
-        self.drainer = Drainer(self.config, self.credentials, self.store)
+        self.drainer = Drainer(self.pipeline)
 
     @property
     def reader(self) -> SnapshotReader:
         """The snapshot reader of the pipeline."""
-        return SnapshotReader(self.drainer.config, self.drainer.credentials, self.drainer.store)
+        return SnapshotReader(self.drainer.source)
 
     def manifest(self, key: str) -> Manifest | None:
         """Return a manifest of the store."""

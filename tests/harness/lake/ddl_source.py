@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cdc_lib.status.overview import status_of
 from tests.harness.binlog.capture import Capture
 from tests.harness.lake.rounds import drain_round, merge_round
 
@@ -48,7 +49,7 @@ class Followed:
 
     def snapshots(self) -> int:
         """Return how many snapshots were started."""
-        return len(self.capture.pipeline.status().drain.snapshots)
+        return len(status_of(self.capture.pipeline).drain.snapshots)
 
     def columns(self, table: str) -> list[str]:
         """Return the names of a source table's columns."""

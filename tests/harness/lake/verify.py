@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from cdc_lib.config import Credentials, SourceConfig
 from cdc_lib.model.changed_rows import AfterMerge, ChangedRows
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Report, TableReport
-from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.reselect.rows import Reselector
+from cdc_lib.source import Source
 from cdc_lib.verify.after_merge import check_changed_rows
 from cdc_lib.verify.whole.tables import Verifier
 from cdc_lib.verify.whole.without_spark import compare, open_lake
@@ -71,9 +73,7 @@ class Compared:
             return None
         merge(self.lake.spark, capture.config, plan, capture.store, self.lake.said.append)
         between()
-        found = check_changed_rows(
-            config or capture.config, capture.credentials, capture.store, ObjectCursorStore(capture.store)
-        )
+        found = check_changed_rows(replace(pipeline, config=config or capture.config))
         pipeline.ack_lake(by="test")
         return found
 
@@ -120,17 +120,16 @@ class Compared:
             spark: whether Spark reads all tables of the lake, and not only those that need it.
             **settings: of ``verify``.
         """
-        capture, cursors = self.capture, ObjectCursorStore(self.capture.store)
-        config, credentials = capture.config, Credentials(self.server.cdc_user, self.server.cdc_password)
+        config, credentials = self.capture.config, Credentials(self.server.cdc_user, self.server.cdc_password)
+        source = Source.over(config, self.capture.store, credentials)
         chosen = config.verify.model_copy(update={"wait": timedelta(0), **settings})
         by_spark = Verifier(
-            config, credentials, capture.store, cursors, SparkLakeSums(self.lake.spark, config.source),
-            self._repairer() if repair else None, sleep,
+            source, SparkLakeSums(self.lake.spark, config.source), self._repairer() if repair else None, sleep
         )  # fmt: skip
         if spark or repair:
             return by_spark.run(patterns, chosen, self.said.append)
         lake = open_lake(config)
-        found = compare(config, credentials, capture.store, cursors, lake, patterns, chosen, self.said.append, sleep)
+        found = compare(source, lake, patterns, chosen, self.said.append, sleep)
         lake.catalog.close()
         self.unread = found.unread
         if not found.unread:
@@ -139,7 +138,7 @@ class Compared:
 
     def _repairer(self) -> SparkRepairer:
         capture = self.capture
-        return SparkRepairer(self.lake.spark, capture.config, capture.store, capture.pipeline.reselector())
+        return SparkRepairer(self.lake.spark, capture.config, capture.store, Reselector.of(capture.pipeline))
 
     def table(self, name: str, **settings: Any) -> TableReport:
         """Compare one table."""

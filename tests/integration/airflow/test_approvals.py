@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cdc_lib import requests
 from cdc_lib.config import credentials_from_environment
 from cdc_lib.config.start import StartAt
 from cdc_lib.model.cursor import DRAIN, Cursor
@@ -76,6 +77,6 @@ def test_a_rewind_waits_until_a_person_approves_it(
     assert cursor().moves[-1].by.endswith("approved by admin")
 
     run_id, _ = asked(station, dag, place)
-    moved = pipeline.rewind(StartAt(position=place), by="somebody else", why="a test")
+    moved = requests.rewind(pipeline, StartAt(position=place), by="somebody else", why="a test")
     assert answered(station, dag, run_id, "Approve", "no longer what was approved") == "failed"
     assert cursor() == moved

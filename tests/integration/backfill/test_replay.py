@@ -44,7 +44,7 @@ class Shop:
 
     def redraining(self, name, credentials=None):
         place = LocalStore(self.folder / name)
-        return BatchReplay(self.capture.config, credentials or self.capture.credentials, self.capture.store, place)
+        return BatchReplay(replace(self.pipeline, credentials=credentials or self.capture.credentials), place)
 
 
 def contents(store):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cdc_lib import requests
 from cdc_lib.cli.main import app
 from cdc_lib.config.start import StartAt
 from cdc_lib.consumers.subscribe import Holder, subscribe
@@ -277,7 +278,7 @@ def test_a_consumer_skips_a_replayed_commit_whose_rows_were_collected(capture):
         merge(capture)
         later = datetime.now(UTC) + timedelta(days=2)
         carry_out(capture.store, plan_collection(capture.store, capture.pipeline.cursors, SOURCE, timedelta(), later))
-        capture.pipeline.rewind(StartAt(position=str(between)), by="test", why="to read the commit again")
+        requests.rewind(capture.pipeline, StartAt(position=str(between)), by="test", why="to read the commit again")
         drain(capture)
         batch = audit.get()
         (found,) = batch.tables().values()

@@ -9,6 +9,7 @@ import pytest
 
 import cdc_lib.mysql.connection
 from cdc_lib.errors import SourceUnavailable
+from cdc_lib.status.overview import status_of
 from tests.chaos.wire import Wire
 from tests.harness.binlog.capture import Capture
 
@@ -62,8 +63,8 @@ def test_a_connection_that_breaks_anywhere_can_be_tried_again(capture, wire, tmp
             everything(other)
         broken += wire.restore()
         everything(other)
-        assert other.pipeline.status().drain.position == other.head()
-        assert not other.pipeline.status().drain.open_snapshots
+        assert status_of(other.pipeline).drain.position == other.head()
+        assert not status_of(other.pipeline).drain.open_snapshots
     assert broken >= CUTS // 2
     assert SourceUnavailable.retryable
 
@@ -79,4 +80,4 @@ def test_a_silent_server_times_out(capture, wire, tmp_path, monkeypatch, after):
             everything(other)
     assert wire.restore()
     everything(other)
-    assert not other.pipeline.status().drain.open_snapshots
+    assert not status_of(other.pipeline).drain.open_snapshots

@@ -11,6 +11,7 @@ import pytest
 from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.snapshot.reader import SnapshotReader
+from cdc_lib.status.overview import findings_of
 from cdc_lib.store import layout
 from tests.harness.binlog.capture import Capture
 from tests.harness.store.stored_values import everything
@@ -50,7 +51,7 @@ def captured(any_server, database, folder, masks=MASKS, columns=(), **settings):
     )
     credentials = replace(capture.credentials, mask_key=KEY)
     capture.pipeline = replace(capture.pipeline, credentials=credentials)
-    capture.drainer = Drainer(capture.config, credentials, capture.store)
+    capture.drainer = Drainer(capture.pipeline)
     return capture
 
 
@@ -167,7 +168,7 @@ def test_a_key_column_that_is_left_out_stops_the_window_and_the_plan(any_server,
             work()
         assert caught.value.context["table"] == f"{database}.t"
     assert capture.visible() == []
-    assert any("column id belongs" in finding.what for finding in capture.pipeline.preflight())
+    assert any("column id belongs" in finding.what for finding in findings_of(capture.pipeline))
 
 
 def test_a_masked_column_that_was_renamed_is_left_out_with_its_table(any_server, database, tmp_path):
@@ -191,7 +192,7 @@ def test_doctor_warns_of_copies_and_of_generated_columns(any_server, database, t
     capture.execute(f"CREATE TABLE t (id INT PRIMARY KEY, mail VARCHAR(80), {generated})")
     capture.execute("CREATE TABLE bak_2026 (id INT PRIMARY KEY, Mail VARCHAR(80))")
     capture.execute("CREATE TABLE other (id INT PRIMARY KEY)")
-    found = [one.what for one in capture.pipeline.preflight() if one.level == "warning" and "as it is" in one.what]
+    found = [one.what for one in findings_of(capture.pipeline) if one.level == "warning" and "as it is" in one.what]
     assert found == [
         f"{database}.bak_2026 stores Mail as it is, which is masked or left out in {database}.t",
         f"column domain of {database}.t is generated from mail, masked or left out, and is stored as it is",
@@ -202,7 +203,7 @@ def test_hashes_without_a_long_key_are_refused(any_server, database, tmp_path):
     """An empty variable is no secret."""
     capture = captured(any_server, database, tmp_path, [{"columns": ["n"], "mask": "hash"}])
     capture.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT)")
-    reader = SnapshotReader(capture.config, replace(capture.credentials, mask_key="short"), capture.store)
+    reader = SnapshotReader(replace(capture.pipeline, credentials=replace(capture.credentials, mask_key="short")))
     with pytest.raises(ConfigError, match="can be guessed"):
         reader.read(capture.task("t"), capture.facts().identity)
 

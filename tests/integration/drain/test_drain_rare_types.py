@@ -11,6 +11,7 @@ import pytest
 
 from cdc_lib.errors import UnsupportedServer, UnsupportedValue
 from cdc_lib.model.manifest import ABSENT
+from cdc_lib.status.overview import findings_of
 from cdc_lib.store import layout
 from tests.harness.binlog.capture import Capture, row_metadata
 from tests.harness.servers.features import has
@@ -534,7 +535,7 @@ def test_a_table_with_system_versioning_stops_the_plan_and_the_window(mariadb_se
         UnsupportedServer, match=rf"{mariadb_database}\.a, {mariadb_database}\.c.*SYSTEM VERSIONING.*Exclude"
     ):
         capture.pipeline.plan(by="test")
-    (finding,) = [one for one in capture.pipeline.preflight() if "SYSTEM VERSIONING" in one.what]
+    (finding,) = [one for one in findings_of(capture.pipeline) if "SYSTEM VERSIONING" in one.what]
     assert finding.level == "error"
     window = capture.window_from(start)
     with pytest.raises(UnsupportedValue, match="SYSTEM VERSIONING") as caught:

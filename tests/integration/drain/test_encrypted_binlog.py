@@ -58,7 +58,7 @@ def test_windows_of_encrypted_files_are_planned_drained_and_decoded_a_second_tim
     files = [path.read_bytes() for path in encrypted.data_dir.glob("binlog.0*")]
     assert len(files) == 3
     assert not any(marker.encode() in data for data in files)
-    verification = BatchVerification(capture.config, capture.credentials, capture.store, pipeline.cursors)
+    verification = BatchVerification(pipeline)
     checks = verification.run(Choice()).windows
     assert sum(one.equal for one in checks) == 4
     assert not any(one.differing or one.skipped for one in checks), checks

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.errors import DateInKey, UnsupportedValue
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
-from cdc_lib.reselect.rows import Reread
+from cdc_lib.reselect.rows import Reread, Reselector
 from cdc_lib.snapshot import key_dates
 from cdc_lib.store import layout
 from tests.harness.binlog.capture import Capture
@@ -140,7 +141,7 @@ def test_rows_are_selected_again_by_dates_of_keys_that_are_no_days(capture):
     keys = pa.table({"d": [*days, "2024-00-00"], "at": [f"{day} 00:00:00.000" for day in [*days, "2024-00-00"]]})
     (task,) = cursor_of(capture).snapshots
     (schema,) = next(iter(capture.chunks(task))).schemas.values()
-    found = capture.pipeline.reselector().read(schema, keys, Point(1, 0, 0))
+    found = Reselector.of(capture.pipeline).read(schema, keys, Point(1, 0, 0))
     assert isinstance(found, Reread)
     assert (found.rows, found.missing) == (4, 1)
 
@@ -196,7 +197,7 @@ def test_a_key_that_select_shows_like_another_is_refused(capture, images, declar
     if wrong is not None:
         lax(capture, f"INSERT INTO t VALUES ({wrong}, 1)")
         if not images:
-            capture.pipeline.resnapshot([f"{capture.database}.t"], by="test", why="a test")
+            requests.resnapshot(capture.pipeline, [f"{capture.database}.t"], by="test", why="a test")
         with pytest.raises(UnsupportedValue, match="column k: a value of ENUM or SET that looks like another") as error:
             drain_round(capture)
         assert "cdc snapshot" in error.value.hint
@@ -233,7 +234,7 @@ def test_a_second_code_of_a_character_is_refused_in_a_key(capture, images, chars
     assert rows[0]["k"] == rows[0]["v"]
     capture.execute(f"INSERT INTO t VALUES (X'{second}', '')")
     if not images:
-        capture.pipeline.resnapshot([f"{capture.database}.t"], by="test", why="a test")
+        requests.resnapshot(capture.pipeline, [f"{capture.database}.t"], by="test", why="a test")
     with pytest.raises(UnsupportedValue, match=f"column k: bytes that are not valid in the character set {charset}"):
         drain_round(capture)
 

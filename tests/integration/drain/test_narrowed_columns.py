@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib.status.overview import status_of
 from tests.harness.binlog.capture import Capture, row_metadata
 from tests.harness.lake.rounds import drain_round
 
 
 def altered(capture, sql_mode, alter):
     """Run an ALTER in a session of its own, in a window of its own; returns whether the table is read again."""
-    before = len(capture.pipeline.status().drain.snapshots)
+    before = len(status_of(capture.pipeline).drain.snapshots)
     with capture.server.connect(database=capture.database) as connection, connection.cursor() as cursor:
         cursor.execute(f"SET SESSION sql_mode = '{sql_mode}'")
         cursor.execute(alter)
     drain_round(capture)
     drain_round(capture)
-    return len(capture.pipeline.status().drain.snapshots) > before
+    return len(status_of(capture.pipeline).drain.snapshots) > before
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])

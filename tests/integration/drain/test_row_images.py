@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.model.manifest import ABSENT
+from cdc_lib.status.overview import status_of
 from tests.harness.binlog.capture import Capture
 from tests.harness.lake.rounds import drain_round
 from tests.harness.servers.features import has
@@ -64,10 +65,10 @@ def test_a_table_is_read_again_after_an_insert_of_which_mysql_logs_nothing(
     drain_round(capture)
     in_session(capture, "MINIMAL", "INSERT INTO a () VALUES ()")
     drain_round(capture)
-    assert [one.table for one in capture.pipeline.status().drain.tables_to_resnapshot] == ["a"]
+    assert [one.table for one in status_of(capture.pipeline).drain.tables_to_resnapshot] == ["a"]
     drain_round(capture)
-    assert len(capture.pipeline.status().drain.snapshots) == 2
-    assert not capture.pipeline.status().drain.quarantined_tables
+    assert len(status_of(capture.pipeline).drain.snapshots) == 2
+    assert not status_of(capture.pipeline).drain.quarantined_tables
 
 
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import BinlogIncomplete, DecodeError, SourceError, SourceUnavailable
 from cdc_lib.model.cursor import DRAIN
@@ -237,7 +238,7 @@ def test_the_gap_is_left_out_by_the_command_that_the_error_names(server, tmp_pat
     hint = refused(capture_of(server, tmp_path)).hint
     place = hint.partition("--position ")[2].partition(",")[0]
     after = capture_of(server, tmp_path)
-    after.pipeline.rewind(StartAt(position=place), by="test", why="nobody has the file")
+    requests.rewind(after.pipeline, StartAt(position=place), by="test", why="nobody has the file")
     drain_all(after)
     assert after.pipeline.cursors.load(SOURCE, DRAIN).position == after.head()
 

@@ -13,6 +13,7 @@ from cdc_lib.model.cursor import DRAIN
 from cdc_lib.mysql.binlog_retention import binlog_expiry, lengthen
 from cdc_lib.mysql.preflight import judge
 from cdc_lib.mysql.rds_retention import RdsRetention
+from cdc_lib.status.overview import findings_of
 from tests.harness.binlog.capture import SOURCE, Capture
 from tests.harness.lake.merging import drain_all
 from tests.harness.servers import MariaDbServer
@@ -55,7 +56,7 @@ def test_the_retention_of_rds_comes_from_its_table_and_not_from_the_variable(rds
     assert "'binlog retention hours' is NULL" in found.what
     assert found.hint == "CALL mysql.rds_set_configuration('binlog retention hours', 168);"
     assert any("no step needs SUPER" in finding.what for finding in judge(rds.facts()))
-    warned = [f for f in rds.pipeline.preflight() if "where the drain cursor is" in f.what]
+    warned = [f for f in findings_of(rds.pipeline) if "where the drain cursor is" in f.what]
     assert [(f.level, "rds_set_configuration" in f.hint) for f in warned] == [("warning", True)]
     rds.server.execute("UPDATE mysql.rds_configuration SET value = '72' WHERE name = 'binlog retention hours'")
     assert binlog_expiry(rds.facts()).seconds == 72 * 3600

@@ -22,7 +22,7 @@ from cdc_lib.mysql.connection import can_be_reached, connect
 from cdc_lib.mysql.server_facts import facts_of, read_identity
 from cdc_lib.mysql.statements import rows_of
 from cdc_lib.mysql.tunnel.ssh import close_tunnels
-from cdc_lib.plan.start import reachable
+from cdc_lib.source import Source
 from cdc_lib.store import layout
 from tests.harness.binlog.capture import Capture
 from tests.harness.network.bastion import PASSPHRASE, PASSWORD, SSHD, Bastion
@@ -198,13 +198,14 @@ def test_another_server_takes_over_only_if_the_bastion_says_that_the_first_is_aw
             "failover": ONCE,
         }
     )
-    assert reachable(two, capture.credentials, two.addresses[0]) == ("other.private", any_server.port)
+    source = Source.over(two, capture.store, capture.credentials)
+    assert source.at_reachable().config.addresses[0] == ("other.private", any_server.port)
     with pytest.raises(SourceUnavailable, match="answers, and does not reach the server") as caught:
         connect(two.server, capture.credentials)
     assert not isinstance(caught.value, TunnelUnavailable)
     bastion.stop()
     with pytest.raises(TunnelUnavailable):
-        reachable(two, capture.credentials, two.addresses[0])
+        source.at_reachable()
     with pytest.raises(TunnelUnavailable):
         can_be_reached(two.server, capture.credentials, ONCE)
 

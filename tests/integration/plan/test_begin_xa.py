@@ -7,13 +7,15 @@ import time
 
 import pytest
 
-from cdc_lib import pipeline as steps
+from cdc_lib import requests
 from cdc_lib.config import Credentials
 from cdc_lib.errors import MergeError, SourceUnavailable, UnsupportedServer
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.mysql import xa_recover
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.status.overview import findings_of
+from cdc_lib.steps import plan as steps
 from tests.harness.binlog import xa
 from tests.harness.binlog.capture import SOURCE, Capture
 
@@ -48,12 +50,12 @@ def test_a_source_does_not_begin_while_a_transaction_stays_prepared(begin, monke
     with pytest.raises(SourceUnavailable) as caught:
         capture.pipeline.plan(by="test")
     assert XID in str(caught.value)
-    assert [found for found in capture.pipeline.preflight() if found.level == "warning" and XID in found.what]
+    assert [found for found in findings_of(capture.pipeline) if found.level == "warning" and XID in found.what]
     cursor = capture.pipeline.cursors.load(SOURCE, DRAIN)
     assert cursor is None or not (cursor.snapshots or cursor.in_flight)
     xa.commit(capture.server, "'be'")
     capture.pipeline.plan(by="test")
-    assert not [found for found in capture.pipeline.preflight() if XID in found.what]
+    assert not [found for found in findings_of(capture.pipeline) if XID in found.what]
 
 
 def test_a_snapshot_starts_after_the_commit_that_it_waited_for(begin):
@@ -95,7 +97,9 @@ def test_a_commit_whose_rows_are_in_no_batch_stops_the_merge(begin, monkeypatch)
     with pytest.raises(MergeError):
         capture.pipeline.plan_merge(by="again")
     capture.execute("CREATE TABLE b (id INT PRIMARY KEY)")
-    capture.pipeline.resnapshot([f"{capture.database}.b"], by="test", why="its rows are not those of the other")
+    requests.resnapshot(
+        capture.pipeline, [f"{capture.database}.b"], by="test", why="its rows are not those of the other"
+    )
     for _ in range(3):
         drained(capture)
     with pytest.raises(MergeError, match="prepared before this source began"):
@@ -125,7 +129,7 @@ def test_the_error_of_a_user_without_xa_privilege_names_the_grant(mysql_server, 
         with pytest.raises(UnsupportedServer) as caught:
             blind.plan(by="test")
         assert "XA_RECOVER_ADMIN" in caught.value.hint
-        assert [found for found in blind.preflight() if found.level == "error" and "XA_RECOVER_ADMIN" in found.hint]
+        assert [found for found in findings_of(blind) if found.level == "error" and "XA_RECOVER_ADMIN" in found.hint]
         capture.execute("GRANT XA_RECOVER_ADMIN ON *.* TO blind@'%'")
         assert "a" in [getattr(unit, "table", "") for unit in blind.plan(by="test")]
     finally:

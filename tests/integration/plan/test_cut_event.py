@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import DecodeError, SourceError
 from cdc_lib.model.position import Position
@@ -37,8 +38,8 @@ def test_a_file_that_was_cut_in_the_middle_of_an_event_names_two_ways_out(make, 
         lake.merge_all(capture)
         assert sorted(lake.rows) == [1, 2, 3]
         cut(server, Position(end.file, end.offset + 1500))
-        capture.pipeline.rewind(StartAt(position=place), by="test", why="cut")
-        capture.pipeline.resnapshot(["*.*"], by="test", why="cut")
+        requests.rewind(capture.pipeline, StartAt(position=place), by="test", why="cut")
+        requests.resnapshot(capture.pipeline, ["*.*"], by="test", why="cut")
         server.execute("INSERT INTO shop.a VALUES (4, 'four')")
         drain_all(capture)
         lake.merge_all(capture)

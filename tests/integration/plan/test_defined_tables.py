@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.status.overview import findings_of
 from cdc_lib.store import layout
 from cdc_lib.store.observations import last_tables
 from tests.harness.binlog.capture import SOURCE, Capture, row_metadata
@@ -86,7 +88,7 @@ def test_a_window_knows_a_foreign_key_that_the_plan_found(capture):
 def test_doctor_asks_about_no_table_that_a_plan_has_looked_at(capture):
     """It sends SHOW CREATE TABLE only for those that were defined again since."""
     capture.execute("ALTER TABLE t3 ADD COLUMN q INT")
-    texts = statements_of(capture.server, capture.pipeline.preflight)
+    texts = statements_of(capture.server, partial(findings_of, capture.pipeline))
     assert {text.rpartition(".")[2] for text in texts if text.startswith("SHOW CREATE TABLE")} == {"`t3`"}
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 import pymysql
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.errors import ConfigError, CursorMoved, SourceUnavailable, TransactionsMissing
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.missing_transactions import MissingTransactions
@@ -210,14 +211,14 @@ def test_a_standby_takes_over_after_the_configured_tries_and_no_run_fails_back_a
     drain_all(capture)
     pair.primary.execute("INSERT INTO shop.t VALUES (1, 1, 'both')")
     pair.wait("shop.seen")
-    cursor = capture.pipeline.fail_over(pair.standby.host, pair.standby.port, by="somebody")
+    cursor = requests.fail_over(capture.pipeline, pair.standby.host, pair.standby.port, by="somebody")
     assert (cursor.epoch, cursor.epoch_changes[-1].by, cursor.identity.port) == (2, "somebody", pair.standby.port)
     drain_all(capture)
     assert capture.pipeline.cursors.load(SOURCE, DRAIN).epoch == 2
-    cursor = capture.pipeline.fail_over(pair.primary.host, pair.primary.port, by="somebody")
+    cursor = requests.fail_over(capture.pipeline, pair.primary.host, pair.primary.port, by="somebody")
     assert (cursor.epoch, cursor.identity.port) == (3, pair.primary.port)
     with pytest.raises(ConfigError, match="is not a server of"):
-        capture.pipeline.fail_over("127.0.0.1", 1, by="somebody")
+        requests.fail_over(capture.pipeline, "127.0.0.1", 1, by="somebody")
     pair.promote()
     pair.standby.execute("INSERT INTO shop.t VALUES (2, 2, 'standby')")
     drain_all(capture)

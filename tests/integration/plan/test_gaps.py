@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.backfill.refill import BatchRefill
 from cdc_lib.config.start import StartAt
 from cdc_lib.consumers.rebuilt_cursors import Rebuilding
@@ -16,6 +17,7 @@ from cdc_lib.consumers.restore import restore
 from cdc_lib.errors import BatchesMissing, ConfigError, CursorMissing, PositionPurged, SourceUnavailable
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.table_name import TableName
+from cdc_lib.status.overview import findings_of, status_of
 from cdc_lib.store import layout
 from cdc_lib.store.windows import stored_windows
 from tests.harness.binlog.capture import SOURCE, Capture
@@ -53,7 +55,7 @@ class World:
 
     def refilling(self):
         capture = self.capture
-        return BatchRefill(capture.config, capture.credentials, capture.store, capture.pipeline.cursors)
+        return BatchRefill(capture.pipeline)
 
     def lose(self, consumer):
         self.capture.store.delete([layout.cursor_key(SOURCE, consumer)])
@@ -74,7 +76,7 @@ class World:
             time.sleep(0.2)
 
     def errors(self):
-        return [finding for finding in self.pipeline.preflight() if finding.level == "error"]
+        return [finding for finding in findings_of(self.pipeline) if finding.level == "error"]
 
     def assert_equal(self):
         rows = {id_: {"id": id_, "v": v} for id_, v in self.capture.execute("SELECT id, v FROM t")}
@@ -101,7 +103,7 @@ def test_a_manifest_that_is_deleted_after_its_ack_is_a_gap_that_is_named_and_ref
         world.lake.merge_all(world.capture)
     assert f"cdc batches refill {SOURCE}" in caught.value.hint
     assert [finding.what for finding in world.errors()] == [caught.value.message]
-    assert caught.value.message in world.pipeline.status().missing[0]
+    assert caught.value.message in status_of(world.pipeline).missing[0]
     refilled = []
     assert world.refilling().refill(report=refilled.append) == 1
     assert refilled[0].result.unit_id == window.key.split("/")[-2]
@@ -282,7 +284,7 @@ def test_a_lost_drain_cursor_is_an_error_and_is_made_again_from_the_lake(world):
 def test_a_drain_cursor_lost_after_a_rewind_is_rebuilt_in_a_new_epoch(world):
     """Batches of the lost epoch are stored, and their order keys are not given twice."""
     start = str(world.cursor(LAKE).position)
-    world.pipeline.rewind(StartAt(position=start), by="test", why="to have two epochs")
+    requests.rewind(world.pipeline, StartAt(position=start), by="test", why="to have two epochs")
     drain_all(world.capture)
     assert world.cursor(LAKE).epoch == 1
     world.lose(DRAIN)
@@ -360,7 +362,9 @@ def test_both_lost_cursors_of_a_source_that_was_never_merged_begin_at_its_oldest
 
 def test_both_cursors_lost_after_a_rewind_begin_with_new_snapshots(world):
     """A merge of the later epoch may have begun: what is drained again is in an epoch of its own."""
-    world.pipeline.rewind(StartAt(position=str(world.cursor(LAKE).position)), by="test", why="to have two epochs")
+    requests.rewind(
+        world.pipeline, StartAt(position=str(world.cursor(LAKE).position)), by="test", why="to have two epochs"
+    )
     drain_all(world.capture)
     world.lose_both()
     _rebuild(world)
@@ -374,7 +378,7 @@ def test_both_cursors_lost_after_a_rewind_begin_with_new_snapshots(world):
 @pytest.mark.parametrize("lost", [(DRAIN,), (DRAIN, LAKE)])
 def test_a_requested_snapshot_is_not_lost_with_the_cursors(world, lost):
     """The merge that waits for it has noted so in its cut."""
-    world.pipeline.resnapshot([f"{world.capture.database}.t"], by="test", why="rows were wrong")
+    requests.resnapshot(world.pipeline, [f"{world.capture.database}.t"], by="test", why="rows were wrong")
     assert world.lake.merge_all(world.capture)
     for consumer in lost:
         world.lose(consumer)
@@ -400,10 +404,7 @@ def test_cursors_that_cannot_be_rebuilt_are_refused(world):
 
 
 def _rebuild(world, consumer=None):
-    held = world.pipeline.cursors
-    _restore(
-        world, *Rebuilding(world.capture.config, world.capture.store, held, datetime.now(UTC), "test").rebuilt(consumer)
-    )
+    _restore(world, *Rebuilding(world.pipeline, datetime.now(UTC), "test").rebuilt(consumer))
 
 
 def _restore(world, *cursors):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import PositionNotFound
 from cdc_lib.model.cursor import DRAIN
@@ -72,10 +73,10 @@ class RevertedServer:
         _, _, command = error.value.hint.partition("cdc cursor rewind shop --position ")
         position, _, command = command.partition(", then ")
         assert command.startswith("cdc snapshot shop '*.*'"), error.value.hint
-        pipeline.rewind(StartAt(position=position), by="test", why="")
+        requests.rewind(pipeline, StartAt(position=position), by="test", why="")
         drain_all(self.capture)
         lake.merge_all(self.capture)
-        pipeline.resnapshot(["*.*"], by="test", why="the server was reverted")
+        requests.resnapshot(pipeline, ["*.*"], by="test", why="the server was reverted")
         drain_all(self.capture)
         lake.merge_all(self.capture)
         assert {key: row["v"] for key, row in lake.rows.items()} == dict(self.server.execute("SELECT * FROM shop.a"))

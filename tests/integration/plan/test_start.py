@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.errors import ConfigError, DecodeError, PositionNotFound, PositionPurged, ServerChanged, SourceError
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.gtid import GtidSet
@@ -88,7 +89,7 @@ def test_the_gtids_of_a_cursor_stay_exact_from_ack_to_ack(writer, tmp_path):
         drain_all(capture)
         here = cursor(capture)
         assert here.gtids_known
-        checkpoint = capture.pipeline.locate(_at(here.position)).checkpoint
+        checkpoint = requests.locate(capture.pipeline, _at(here.position)).checkpoint
         flavor = here.identity.flavor
         assert GtidSet.parse(flavor, here.gtid_set) == GtidSet.parse(flavor, checkpoint.gtid_set)
         assert here.file_times[here.position.file] == checkpoint.file_time
@@ -112,17 +113,17 @@ def test_a_rewind_is_a_new_epoch_that_the_lake_follows_and_that_can_be_reverted(
     writer.execute("DELETE FROM a WHERE id = 2")
     drain_all(capture)
     left = cursor(capture).position
-    moved = capture.pipeline.rewind(_at(start), by="somebody", why="a reason")
+    moved = requests.rewind(capture.pipeline, _at(start), by="somebody", why="a reason")
     assert (moved.epoch, moved.position) == (2, start)
     assert (moved.moves[-1].kind, moved.moves[-1].by, moved.moves[-1].why) == ("rewind", "somebody", "a reason")
     drain_all(capture)
     lake.merge_all(capture)
     assert cursor(capture, LAKE).epoch == 2
     assert {key: row["v"] for key, row in lake.rows.items()} == dict(writer.execute("SELECT id, v FROM a"))
-    assert capture.pipeline.rewind(None, by="somebody", why="").position == left
+    assert requests.rewind(capture.pipeline, None, by="somebody", why="").position == left
     assert cursor(capture).epoch == 3
     with pytest.raises(PositionNotFound):
-        capture.pipeline.rewind(_at(replace(left, offset=left.offset + 10**6)), by="somebody", why="")
+        requests.rewind(capture.pipeline, _at(replace(left, offset=left.offset + 10**6)), by="somebody", why="")
     assert cursor(capture).epoch == 3
 
 
@@ -138,19 +139,19 @@ def test_a_rewind_can_be_reverted_only_before_its_changes_are_read(writer, tmp_p
     drain_all(capture)
     lake.merge_all(capture)
     left = cursor(capture).position
-    capture.pipeline.rewind(_at(start), by="test", why="")
+    requests.rewind(capture.pipeline, _at(start), by="test", why="")
     first, *_ = capture.pipeline.plan(by="test")
     capture.pipeline.drain(first)
-    assert capture.pipeline.rewind(None, by="test", why="").position == left
+    assert requests.rewind(capture.pipeline, None, by="test", why="").position == left
     lake.merge_all(capture)
     assert {key: row["v"] for key, row in lake.rows.items()} == {1: 2}
-    capture.pipeline.rewind(_at(start), by="test", why="")
+    requests.rewind(capture.pipeline, _at(start), by="test", why="")
     first, *others = capture.pipeline.plan(by="test")
     assert others
     capture.pipeline.drain(first)
     capture.pipeline.ack_drain(by="test")
     with pytest.raises(ConfigError, match=f"only those up to {first.stop} have been read"):
-        capture.pipeline.rewind(None, by="test", why="")
+        requests.rewind(capture.pipeline, None, by="test", why="")
     drain_all(capture)
     lake.merge_all(capture)
     assert {key: row["v"] for key, row in lake.rows.items()} == {1: 2}
@@ -170,7 +171,7 @@ def test_a_purged_cursor_is_refused_with_two_remedies(writer, tmp_path):
     with pytest.raises(PositionPurged, match="cdc cursor rewind"):
         capture.pipeline.plan(by="test")
     oldest = writer.facts().files[0][0]
-    capture.pipeline.rewind(_at(f"{oldest}:4"), by="somebody", why="the rows are not needed")
+    requests.rewind(capture.pipeline, _at(f"{oldest}:4"), by="somebody", why="the rows are not needed")
     writer.execute("INSERT INTO a VALUES (2, 2)")
     assert ids(capture) == [2]
 
@@ -203,11 +204,11 @@ def test_a_source_goes_on_with_what_came_after_a_purge_of_read_files(writer, tmp
     writer.server.purge_binlogs()
     writer.execute("INSERT INTO a VALUES (2, 2)")
     with pytest.raises(ServerChanged, match="the cursor continues in a new epoch: the server no longer has"):
-        capture.pipeline.resnapshot([f"{writer.database}.a"], by="test", why="")
+        requests.resnapshot(capture.pipeline, [f"{writer.database}.a"], by="test", why="")
     drain_all(capture)
     lake.merge_all(capture)
     assert sorted(lake.rows) == [1, 2]
-    capture.pipeline.resnapshot([f"{writer.database}.a"], by="test", why="")
+    requests.resnapshot(capture.pipeline, [f"{writer.database}.a"], by="test", why="")
     drain_all(capture)
 
 

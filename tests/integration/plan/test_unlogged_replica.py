@@ -6,11 +6,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.errors import ReplicatedChangesNotLogged
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.preflight import judge
 from cdc_lib.mysql.server_facts import facts_of, read_facts
+from cdc_lib.status.overview import findings_of
 from tests.harness.binlog.capture import SOURCE, Capture
 from tests.harness.docs.documented_grants import PASSWORD, USER, documented, make_user
 from tests.harness.lake.merging import drain_all
@@ -70,7 +72,7 @@ def test_a_replica_without_its_replicated_rows_is_refused_by_plan_and_doctor(pai
         capture.pipeline.plan(by="test")
     assert "new snapshots" in refused.value.hint
     assert capture.pipeline.cursors.load(SOURCE, DRAIN) is None
-    assert any("is a replica" in f.what and f.level == "error" for f in capture.pipeline.preflight())
+    assert any("is a replica" in f.what and f.level == "error" for f in findings_of(capture.pipeline))
 
 
 def test_a_server_that_becomes_such_a_replica_is_refused_at_the_next_step(pair, tmp_path):
@@ -80,7 +82,7 @@ def test_a_server_that_becomes_such_a_replica_is_refused_at_the_next_step(pair, 
         units = capture.pipeline.plan(by="test")
         assert units
         found = [
-            f for f in capture.pipeline.preflight() if "is OFF, and the server replicates from no other one" in f.what
+            f for f in findings_of(capture.pipeline) if "is OFF, and the server replicates from no other one" in f.what
         ]
         assert [f.level for f in found] == ["ok"]
     for unit in units:
@@ -89,7 +91,7 @@ def test_a_server_that_becomes_such_a_replica_is_refused_at_the_next_step(pair, 
     with pytest.raises(ReplicatedChangesNotLogged, match="is a replica"):
         capture.pipeline.plan(by="test")
     with pytest.raises(ReplicatedChangesNotLogged, match="is a replica"):
-        capture.pipeline.resnapshot(["shop.t"], by="test", why="test")
+        requests.resnapshot(capture.pipeline, ["shop.t"], by="test", why="test")
 
 
 def test_the_documented_user_sees_or_refuses_such_a_replica(pair, tmp_path):

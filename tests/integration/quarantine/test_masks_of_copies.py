@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.errors import MaskLost
 from cdc_lib.schema_history.versions import Histories
 from tests.harness.binlog.capture import Capture
@@ -143,7 +144,7 @@ def test_a_copy_that_the_file_masks_goes_on(any_server, database, tmp_path, how)
     assert quarantined(capture)["bak"].code == MaskLost.code
     masks = [{"tables": f"{database}.{name}", "columns": ["mail"], "mask": "redact"} for name in ("customers", "bak")]
     capture = Capture(any_server, database, tmp_path, masks=masks)
-    capture.pipeline.resume_table(f"{database}.bak", by="test")
+    requests.resume_table(capture.pipeline, f"{database}.bak", by="test")
     rounds(capture, 2)
     assert quarantined(capture).keys() <= {"between_"}
     text = everything(capture.store)

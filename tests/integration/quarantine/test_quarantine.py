@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.errors import ChecksumMismatch, DecodeError, UnknownEvent, UnsupportedValue
 from cdc_lib.mysql.binlog_stream import ServerStream
+from cdc_lib.status.overview import status_of
 from cdc_lib.store import documents, layout
 from cdc_lib.store.schemas import SchemaVersions
 from tests.harness.binlog.capture import SOURCE, Capture, row_metadata
@@ -160,10 +162,10 @@ def test_a_table_whose_schema_history_does_not_fit_is_quarantined(any_server, da
         assert [(one.table, one.fault.code) for one in manifest.quarantined] == [(f"{database}.bad", "unknown_schema")]
         assert capture.ops(manifest, "good") == [("c", 1), ("c", 3)]
         capture.pipeline.ack_drain(by="test")
-        capture.pipeline.resume_table(f"{database}.bad", by="test")
+        requests.resume_table(capture.pipeline, f"{database}.bad", by="test")
         capture.execute("INSERT INTO bad VALUES (3, 'ż')")
         rounds(capture, 2)
-        (last,) = [m for m in capture.pipeline.status().last_batches if capture.tables(m, "bad")]
+        (last,) = [m for m in status_of(capture.pipeline).last_batches if capture.tables(m, "bad")]
         assert [(row["id"], row["v"]) for row in capture.rows(last, "bad")] == [(3, "ż")]
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.errors import ConfigError, TableUnreadable
 from tests.harness.binlog.capture import row_metadata
 from tests.harness.shop.quarantine import LOSSY, capturing, cursor, rounds
@@ -36,7 +37,7 @@ def fault_of_bad(capture):
 
 def resumed(capture):
     """Resume `bad`; returns the ids that its new snapshot has."""
-    capture.pipeline.resume_table(f"{capture.database}.bad", by="test")
+    requests.resume_table(capture.pipeline, f"{capture.database}.bad", by="test")
     assert rounds(capture, 2).quarantined == ()
     (task,) = (one for one in cursor(capture).snapshots if one.table == "bad" and not one.cancelled)
     return [row["id"] for chunk in capture.chunks(task) for row in capture.rows(chunk, "bad")]
@@ -78,7 +79,7 @@ def test_rows_that_show_no_origin_quarantine_their_table(made, database):
     change(capture, 3)
     assert fault_of_bad(capture) == fault
     with pytest.raises(ConfigError, match="cannot be distinguished"):
-        capture.pipeline.resume_table(f"{database}.bad", by="test")
+        requests.resume_table(capture.pipeline, f"{database}.bad", by="test")
     routes = tuple(route.model_copy(update={"keys": ("table",)}) for route in capture.config.routes)
     capture.pipeline = replace(capture.pipeline, config=capture.config.model_copy(update={"routes": routes}))
     assert resumed(capture) == [1, 2, 3]

@@ -47,7 +47,7 @@ def schema_of(capture, table="t"):
 
 def reselector(capture, **changed):
     config = capture.config.model_copy(update=changed)
-    return Reselector(config, capture.credentials, capture.store, capture.facts().identity, 1)
+    return Reselector(replace(capture.pipeline, config=config), capture.facts().identity, 1)
 
 
 def rows_of(capture, reread):
@@ -264,9 +264,7 @@ def test_another_server_is_refused(capture):
     capture.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
     there = capture.facts().identity
     other = replace(there, server_uuid="6f9619ff-8b86-d011-b42d-00cf4fc964ff", server_id=there.server_id + 1)
-    found = Reselector(capture.config, capture.credentials, capture.store, other, 1).read(
-        schema_of(capture), pa.table({"id": [1]}), BEGIN
-    )
+    found = Reselector(capture.pipeline, other, 1).read(schema_of(capture), pa.table({"id": [1]}), BEGIN)
     assert isinstance(found, Refused)
     assert found.again
 

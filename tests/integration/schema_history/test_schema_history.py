@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.binlog.ddl.history import window as history
 from cdc_lib.binlog.ddl.history.window import touched
 from cdc_lib.errors import UnknownSchema
@@ -15,6 +16,7 @@ from cdc_lib.model.cursor import DRAIN, Move
 from cdc_lib.model.schema_version import SchemaVersion
 from cdc_lib.mysql.binlog_stream import binlog_dump
 from cdc_lib.schema_history import versions
+from cdc_lib.status.overview import findings_of
 from cdc_lib.store import documents, layout
 from cdc_lib.store.schemas import SchemaVersions
 from tests.harness.binlog.capture import SOURCE, Capture, row_metadata
@@ -211,7 +213,7 @@ def test_a_definition_that_its_statement_does_not_show_has_a_way_out(
             assert "cdc snapshot" in str(stopped.value.hint)
         else:
             rounds(capture)
-        capture.pipeline.resnapshot([f"{mariadb_database}.utf"], by="test", why="the message says so")
+        requests.resnapshot(capture.pipeline, [f"{mariadb_database}.utf"], by="test", why="the message says so")
         rounds(capture, 3)
         assert cursor(capture).position == capture.head()
         assert not cursor(capture).quarantined_tables
@@ -739,7 +741,7 @@ def test_a_version_is_written_once(capture):
 
 def test_the_preflight_names_the_price(capture):
     """And the statement that saves it."""
-    (finding,) = [finding for finding in capture.pipeline.preflight() if "binlog_row_metadata" in finding.what]
+    (finding,) = [finding for finding in findings_of(capture.pipeline) if "binlog_row_metadata" in finding.what]
     assert finding.level == "warning"
     assert "schema history" in finding.what
     assert "FULL" in finding.hint

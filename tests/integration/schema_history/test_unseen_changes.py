@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config.start import StartAt
 from cdc_lib.store import layout
 from tests.harness.binlog.capture import Capture, row_metadata
@@ -112,7 +113,7 @@ def test_a_rewind_over_an_unseen_change_reads_no_row_with_the_other_definition(c
             assert drained(capture)[1]
             capture.execute("DO SLEEP(1.1)")
             drained(capture)
-    capture.pipeline.rewind(StartAt(position=start), by="test", why="to read again")
+    requests.rewind(capture.pipeline, StartAt(position=start), by="test", why="to read again")
     windows, chunks = drained(capture)
     assert cells(capture, windows) == []
     assert [row["id"] for window in windows for row in capture.rows(window, "other")] == [1]
@@ -127,7 +128,7 @@ def test_a_rewind_over_a_statement_reads_each_row_with_its_definition(capture):
     start = str(capture.head())
     capture.execute("INSERT INTO a VALUES (1, 10, 20, 'new')")
     drained(capture)
-    capture.pipeline.rewind(StartAt(position=start), by="test", why="to read again")
+    requests.rewind(capture.pipeline, StartAt(position=start), by="test", why="to read again")
     windows, chunks = drained(capture)
     assert (cells(capture, windows), chunks) == ([(1, 10, 20, "new")], [])
 
@@ -142,7 +143,7 @@ def test_rows_before_a_statement_are_read_by_what_the_epoch_before_knew(capture,
     capture.execute(after)
     capture.execute("INSERT INTO other VALUES (1)")
     first, _ = drained(capture)
-    capture.pipeline.rewind(StartAt(position=start), by="test", why="to read again")
+    requests.rewind(capture.pipeline, StartAt(position=start), by="test", why="to read again")
     windows, chunks = drained(capture)
     rows = [(1, 10, 20, "new"), (2, 11, 21, "old")]
     assert (cells(capture, first), cells(capture, windows), chunks) == (rows, rows, [])
@@ -158,7 +159,7 @@ def test_a_change_that_no_plan_noticed_before_a_statement_and_a_rewind_is_no_one
     unseen(capture, statement)
     capture.execute("INSERT INTO a (id, x, y, e) VALUES (2, 11, 21, 'old')")
     capture.execute("ALTER TABLE a ADD z INT")
-    capture.pipeline.rewind(StartAt(position=start), by="test", why="to read again")
+    requests.rewind(capture.pipeline, StartAt(position=start), by="test", why="to read again")
     windows, chunks = drained(capture)
     assert cells(capture, windows) == []
     chunks += drained(capture)[1]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import BatchNotDurable, StoreUnavailable
 from cdc_lib.model.cursor import DRAIN, LAKE
@@ -90,11 +91,11 @@ def drain(capture, dice, number=0):
 
 
 def rewound(capture):
-    capture.pipeline.rewind(StartAt(position=str(capture.begin)), by="test", why="to look again")
+    requests.rewind(capture.pipeline, StartAt(position=str(capture.begin)), by="test", why="to look again")
 
 
 def requested_again(capture):
-    capture.pipeline.resnapshot([f"{capture.database}.big"], by="test", why="to be sure")
+    requests.resnapshot(capture.pipeline, [f"{capture.database}.big"], by="test", why="to be sure")
 
 
 def renamed(capture):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config.start import StartAt
 from cdc_lib.consumers.rebuilt_cursors import Rebuilding
 from cdc_lib.model.cursor import DRAIN, LAKE
@@ -67,19 +68,19 @@ def change(capture, dice, number):
 
 def rewound(capture):
     """Go back in the binlog while the table is read: its snapshot begins again."""
-    capture.pipeline.rewind(StartAt(position=str(capture.begin)), by="test", why="to look again")
+    requests.rewind(capture.pipeline, StartAt(position=str(capture.begin)), by="test", why="to look again")
 
 
 def requested_again(capture):
     """Request a new snapshot while the first is read."""
-    capture.pipeline.resnapshot([f"{capture.database}.big"], by="test", why="to be sure")
+    requests.resnapshot(capture.pipeline, [f"{capture.database}.big"], by="test", why="to be sure")
 
 
 def lake_lost(capture):
     """Lose the lake cursor, and make it again from the last cut."""
     cursors = capture.pipeline.cursors
     capture.store.delete([layout.cursor_key(SOURCE, LAKE)])
-    (made,) = Rebuilding(capture.config, capture.store, cursors, OVER, "test").rebuilt()
+    (made,) = Rebuilding(capture.pipeline, OVER, "test").rebuilt()
     assert made.held
     cursors.swap(None, made)
 

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.consumers import Interest, subscribe_to
 from cdc_lib.errors import ConfigError, UnsupportedValue
 from cdc_lib.merge.held import next_merge
 from cdc_lib.model.cursor import LAKE
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
+from cdc_lib.quarantine.tables import Quarantine
+from cdc_lib.status.overview import findings_of, status_of
 from cdc_lib.store import layout
 from tests.harness.binlog.capture import SOURCE, Capture, first_chunk, row_metadata
 from tests.harness.lake.merging import Lake, merge_all
@@ -25,7 +28,7 @@ def capture(any_server, database, tmp_path):
 
 def resnapshot(capture, *tables):
     names = [f"{capture.database}.{table}" for table in tables]
-    return capture.pipeline.resnapshot(names, by="somebody", why="to be sure")
+    return requests.resnapshot(capture.pipeline, names, by="somebody", why="to be sure")
 
 
 def test_a_table_is_snapshotted_after_the_windows_in_flight_and_not_merged_before(capture):
@@ -65,7 +68,7 @@ def test_a_snapshot_that_is_asked_for_again_is_taken_from_then_on(capture):
     (old,) = capture.pipeline.plan(by="test")[:1]
     capture.pipeline.drain(old)
     capture.execute("DELETE FROM good")
-    (wanted,) = capture.pipeline.preview_resnapshot([f"{capture.database}.good"])
+    (wanted,) = requests.preview_resnapshot(capture.pipeline, [f"{capture.database}.good"])
     assert (wanted.keyed, wanted.reading) == (True, True)
     (second,) = resnapshot(capture, "good")
     assert second.snapshot_id > first.snapshot_id
@@ -130,7 +133,7 @@ def test_columns_that_the_binlog_does_not_name_are_read_again_as_well(any_server
         capture.execute("ALTER TABLE good DROP COLUMN v")
         capture.execute("INSERT INTO good VALUES (2, 6)")
         assert rounds(capture, 4).waiting == 0
-        newest = capture.pipeline.status().last_batches[-1]
+        newest = status_of(capture.pipeline).last_batches[-1]
         assert [(row["n"], row["id"]) for row in capture.rows(newest, "good")] == [(2, 6)]
 
 
@@ -138,10 +141,10 @@ def test_names_that_are_not_captured_are_reported_with_those_that_are(capture):
     """All of them at once."""
     names = [f"{capture.database}.god", f"{capture.database}.good", "elsewhere.good"]
     with pytest.raises(ConfigError, match=rf"not captured: {capture.database}\.god, elsewhere\.good") as caught:
-        capture.pipeline.resnapshot(names, by="test", why="")
+        requests.resnapshot(capture.pipeline, names, by="test", why="")
     assert f"{capture.database}.bad, {capture.database}.good" in caught.value.hint
     with pytest.raises(ConfigError, match=r"nothing\.\*, good \('good' is not database\.table\)"):
-        capture.pipeline.resnapshot(["nothing.*", "good"], by="test", why="")
+        requests.resnapshot(capture.pipeline, ["nothing.*", "good"], by="test", why="")
 
 
 def test_shards_whose_rows_cannot_be_distinguished_are_refused(any_server, database, tmp_path):
@@ -166,7 +169,7 @@ def test_the_next_plan_requests_a_wanted_snapshot_that_has_no_position(capture):
     wanted = before
     for table in ("good", "gone"):
         name = f"{capture.database}.{table}"
-        wanted = pipeline._quarantine.with_new_snapshots(
+        wanted = Quarantine(pipeline).with_new_snapshots(
             wanted, lake, [name], ResnapshotRequest("it was replaced", before.moves[-1].at, "test", before.position)
         )
     assert wanted.tables_to_resnapshot == (f"{capture.database}.good", f"{capture.database}.gone")
@@ -182,9 +185,9 @@ def test_the_next_plan_requests_a_wanted_snapshot_that_has_no_position(capture):
 def test_status_and_doctor_distinguish_a_new_snapshot_from_a_fault(capture):
     """Until it is in the lake, status lists it; the doctor finds nothing wrong."""
     (record,) = resnapshot(capture, "good")
-    (one,) = capture.pipeline.status().lagging
+    (one,) = status_of(capture.pipeline).lagging
     assert (one.table, one.last) == (f"{capture.database}.good", record)
-    assert [found for found in capture.pipeline.preflight() if "good" in found.what] == []
+    assert [found for found in findings_of(capture.pipeline) if "good" in found.what] == []
     assert cursor(capture).quarantined_tables == ()
 
 

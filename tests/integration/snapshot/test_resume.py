@@ -7,7 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.errors import ConfigError
+from cdc_lib.status.overview import findings_of, status_of
 from cdc_lib.store import layout
 from tests.harness.binlog import xa
 from tests.harness.binlog.capture import SOURCE
@@ -26,7 +28,7 @@ def test_a_resumed_table_continues_after_its_snapshot(capture):
     rounds(capture)
     capture.execute("INSERT INTO bad VALUES (5, _cp1250 X'81')")
     capture.execute("DELETE FROM bad WHERE id IN (2, 5)")
-    record = capture.pipeline.resume_table(f"{capture.database}.bad", by="somebody")
+    record = requests.resume_table(capture.pipeline, f"{capture.database}.bad", by="somebody")
     assert (record.released_by, record.is_open) == ("somebody", False)
     assert record.released_position == capture.head()
     capture.execute("INSERT INTO bad VALUES (6, 'right')")
@@ -37,7 +39,7 @@ def test_a_resumed_table_continues_after_its_snapshot(capture):
     assert (ack.waiting, ack.quarantined) == (0, ())
     (last,) = capture.chunks(task)
     assert [row["id"] for row in capture.rows(last, "bad")] == [1, 6]
-    newest = capture.pipeline.status().last_batches[-1]
+    newest = status_of(capture.pipeline).last_batches[-1]
     assert newest.window.start == record.released_position
     assert capture.ops(newest, "bad") == [("c", 6)]
 
@@ -47,7 +49,7 @@ def test_a_snapshot_is_merged_only_after_the_windows_that_it_needs(capture):
     change(capture, BAD_TEXT)
     rounds(capture)
     capture.execute("DELETE FROM bad WHERE id = 2")
-    record = capture.pipeline.resume_table(f"{capture.database}.bad", by="test")
+    record = requests.resume_table(capture.pipeline, f"{capture.database}.bad", by="test")
     (task,) = capture.pipeline.plan(by="test")[:1]
     capture.execute("INSERT INTO bad VALUES (6, 'right')")
     rounds(capture)
@@ -69,7 +71,7 @@ def test_a_table_that_is_at_fault_again_keeps_its_position(capture):
     rounds(capture)
     capture.execute("DELETE FROM bad WHERE id = 2")
     table = f"{capture.database}.bad"
-    first = capture.pipeline.resume_table(table, by="test")
+    first = requests.resume_table(capture.pipeline, table, by="test")
     capture.execute("INSERT INTO bad VALUES (7, _cp1250 X'81')")
     capture.execute("DELETE FROM bad WHERE id = 7")
     rounds(capture, 2)
@@ -78,7 +80,7 @@ def test_a_table_that_is_at_fault_again_keeps_its_position(capture):
     plan = capture.pipeline.plan_merge(by="test")
     assert not [key for key in plan.batches if "/snapshots/" in key]
     assert [(one.table, one.position) for one in plan.lagging] == [(table, first.as_of)]
-    second = capture.pipeline.resume_table(table, by="test")
+    second = requests.resume_table(capture.pipeline, table, by="test")
     assert second.snapshot_id != first.snapshot_id
     assert rounds(capture).quarantined == ()
 
@@ -88,13 +90,13 @@ def test_a_snapshot_at_fault_quarantines_a_resumed_table_again(capture):
     change(capture, BAD_TEXT)
     rounds(capture)
     table = f"{capture.database}.bad"
-    first = capture.pipeline.resume_table(table, by="test")
+    first = requests.resume_table(capture.pipeline, table, by="test")
     (again,) = rounds(capture).quarantined
     assert (again.table, again.start, again.as_of, again.is_open) == (table, first.released_position, first.as_of, True)
     assert "81" not in again.fault.reason
     assert capture.pipeline.plan(by="test") == []
     capture.execute("DELETE FROM bad WHERE id = 2")
-    capture.pipeline.resume_table(table, by="test")
+    requests.resume_table(capture.pipeline, table, by="test")
     ack = rounds(capture)
     assert (ack.quarantined, ack.waiting, ack.chunks) == ((), 0, 1)
 
@@ -104,10 +106,10 @@ def test_a_dropped_table_is_released_without_a_snapshot(capture):
     change(capture, BAD_TEXT, "DROP TABLE bad")
     rounds(capture)
     table = f"{capture.database}.bad"
-    record = capture.pipeline.resume_table(table, by="test")
+    record = requests.resume_table(capture.pipeline, table, by="test")
     assert (record.is_open, record.snapshot_id) == (False, "")
     assert cursor(capture).quarantined_tables == ()
-    assert capture.pipeline.status().lagging == ()
+    assert status_of(capture.pipeline).lagging == ()
 
 
 def test_only_a_quarantined_table_can_be_resumed(capture):
@@ -115,7 +117,7 @@ def test_only_a_quarantined_table_can_be_resumed(capture):
     change(capture, BAD_TEXT)
     rounds(capture)
     with pytest.raises(ConfigError, match=rf"good is not quarantined.*{capture.database}\.bad"):
-        capture.pipeline.resume_table(f"{capture.database}.good", by="test")
+        requests.resume_table(capture.pipeline, f"{capture.database}.good", by="test")
 
 
 def test_rows_of_a_transaction_that_is_prepared_meanwhile_come_with_the_snapshot(capture):
@@ -127,7 +129,7 @@ def test_rows_of_a_transaction_that_is_prepared_meanwhile_come_with_the_snapshot
     capture.execute("DELETE FROM bad WHERE id = 2")
     with ThreadPoolExecutor(1) as pool:
         try:
-            release = pool.submit(capture.pipeline.resume_table, f"{capture.database}.bad", by="test")
+            release = pool.submit(requests.resume_table, capture.pipeline, f"{capture.database}.bad", by="test")
             time.sleep(1)
             assert not release.done()
         finally:
@@ -142,9 +144,9 @@ def test_status_and_doctor_report_quarantined_tables(capture):
     """As of where it is, why, and the command that brings it back."""
     change(capture, BAD_TEXT)
     rounds(capture)
-    (one,) = capture.pipeline.status().lagging
+    (one,) = status_of(capture.pipeline).lagging
     assert (one.table, one.position) == (f"{capture.database}.bad", cursor(capture).quarantine[0].start)
-    (finding,) = [found for found in capture.pipeline.preflight() if "quarantined" in found.what]
+    (finding,) = [found for found in findings_of(capture.pipeline) if "quarantined" in found.what]
     assert finding.level == "warning"
     assert f"cdc snapshot {SOURCE} {capture.database}.bad" in finding.hint  # which ends the quarantine
 
@@ -156,7 +158,7 @@ def test_a_table_that_continues_keeps_no_other_waiting(any_server, database, tmp
     rounds(capture)
     capture.execute("DELETE FROM bad WHERE id = 2")
     capture.execute("INSERT INTO good VALUES (4, 'before')")
-    record = capture.pipeline.resume_table(f"{capture.database}.bad", by="test")
+    record = requests.resume_table(capture.pipeline, f"{capture.database}.bad", by="test")
     capture.execute("INSERT INTO good VALUES (5, 'after')")
     capture.execute("INSERT INTO bad VALUES (6, 'after')")
     rounds(capture)

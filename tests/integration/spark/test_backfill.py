@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from cdc_lib.backfill.replay import BatchReplay
-from cdc_lib.config import Credentials
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.merge.load import load_plan
 from cdc_lib.model.backfill import COPY_SUFFIX as SUFFIX
 from cdc_lib.model.backfill import BackfillRequest, Period
+from cdc_lib.source import Source
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.objects.local import LocalStore
 from demo.shop import seed
@@ -81,7 +81,7 @@ class Shop:
     def decode_again(self):
         """Take the batches from now on from their raw events, decoded into another place."""
         place = LocalStore(self.folder / "again")
-        redraining = BatchReplay(self.config, Credentials("", ""), self.capture.store, place)
+        redraining = BatchReplay(Source.over(self.config, self.capture.store), place)
         assert redraining.from_archive(Period(), report=lambda _: None) > 0
         self.archived = replace(self.pipeline, store=LayeredStore(place, self.capture.store))
 

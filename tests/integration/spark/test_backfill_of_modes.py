@@ -6,6 +6,7 @@ import secrets
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config.start import StartAt
 from cdc_lib.model.backfill import COPY_SUFFIX, BackfillRequest, Period
 from cdc_lib.model.cursor import DRAIN
@@ -77,7 +78,7 @@ def test_a_backfill_restores_every_row_and_version_also_in_copies(source):
     lives(
         source, "UPDATE {t} SET n = 2 WHERE id = 1", "UPDATE {t} SET v = 'moved', id = 5 WHERE id = 4", image="MINIMAL"
     )
-    source.capture.pipeline.rewind(StartAt(position=str(since)), by="test", why="to see it twice")
+    requests.rewind(source.capture.pipeline, StartAt(position=str(since)), by="test", why="to see it twice")
     lives(source, "UPDATE {t} SET n = 3 WHERE id IN (1, 5)", "INSERT INTO {t} VALUES (2, 'again', 2)", image="MINIMAL")
     lives(
         source,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.backfill.archive import BackfillArchive, period_of
 from cdc_lib.backfill.other_key import left_out_line
 from cdc_lib.backfill.preview import preview
@@ -50,12 +51,12 @@ class Rekeyed:
         with pytest.raises(IncompatibleSchema, match="--replace"):
             self.rounds()
         self.sql("DROP TABLE {t} PURGE")
-        self.source.capture.pipeline.resnapshot([self.table], by="test", why="another key")
+        requests.resnapshot(self.source.capture.pipeline, [self.table], by="test", why="another key")
 
     def previewed(self, period=None, into="live"):
         """Return the lines about keys that a dry run says."""
         capture = self.source.capture
-        archive = BackfillArchive(capture.config, capture.store, capture.pipeline.cursors)
+        archive = BackfillArchive(capture.pipeline)
         found = preview(archive, BackfillRequest(period or Period(), (self.table,), into))
         assert found.refused == ()
         return [left_out_line(one) for one in found.left_out]
@@ -131,7 +132,7 @@ def test_a_table_that_the_source_dropped_is_left_as_it_is(mysql_server, mysql_da
     before = lake.spark.sql(f"SELECT * FROM {table}").collect()
     lake.spark.sql(f"DELETE FROM {other}")
     capture, said = source.capture, []
-    archive = BackfillArchive(capture.config, capture.store, capture.pipeline.cursors)
+    archive = BackfillArchive(capture.pipeline)
     assert preview(archive, BackfillRequest(Period(), (), "live")).refused == ()
     backfill(lake.spark, capture.config, capture.pipeline, BackfillRequest(Period(), (), "live"), said.append)
     assert [line for line in said if "because the source dropped the table" in line and f"{mysql_database}.t:" in line]

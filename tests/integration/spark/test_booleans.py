@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.errors import CdcError, UnsupportedValue
 from tests.harness.binlog.capture import row_metadata
 from tests.harness.lake.reading import opened
@@ -77,7 +78,7 @@ def test_another_value_stops_the_window_by_default(source):
     with pytest.raises(CdcError, match="column is_on: -1 is neither 0 nor 1") as refused:
         source.drain()
     assert "other_values: as_true" in refused.value.hint
-    source.capture.pipeline.resnapshot([f"{source.database}.t"], by="test", why="test")
+    requests.resnapshot(source.capture.pipeline, [f"{source.database}.t"], by="test", why="test")
     with pytest.raises(UnsupportedValue, match="is neither 0 nor 1"):
         source.drain()
 

@@ -10,6 +10,7 @@ from cdc_lib.errors import UnknownEvent
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.foreign_keys import cascades_of
 from cdc_lib.mysql.server_facts import read_facts
+from cdc_lib.status.overview import findings_of
 from tests.harness.binlog.capture import row_metadata
 from tests.harness.lake.ddl_source import Followed
 
@@ -165,7 +166,7 @@ def test_doctor_and_each_run_name_the_tables(any_server, database, tmp_path, lak
     assert result.logged == (any_server.flavor == "mysql")
     assert bool(result.keys) != result.logged
     source.round()
-    findings = [finding.what for finding in source.capture.pipeline.preflight() if "foreign keys" in finding.what]
+    findings = [finding.what for finding in findings_of(source.capture.pipeline) if "foreign keys" in finding.what]
     logged = [record.getMessage() for record in caplog.records if "foreign keys" in record.getMessage()]
     assert bool(findings) == bool(logged) == (not result.logged)
     if findings:

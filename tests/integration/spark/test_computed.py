@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.errors import ConfigError, IncompatibleSchema
 from cdc_lib.model.backfill import BackfillRequest, Period
 from spark_jobs.backfill import backfill
@@ -122,7 +123,7 @@ def test_other_columns_than_those_of_existing_rows_need_a_new_snapshot(source):
     with pytest.raises(IncompatibleSchema, match="label is not there in the lake") as refused:
         other.round()
     assert "cdc snapshot" in refused.value.hint
-    other.capture.pipeline.resnapshot([f"{other.database}.t"], by="test", why="test")
+    requests.resnapshot(other.capture.pipeline, [f"{other.database}.t"], by="test", why="test")
     for _ in range(2):
         other.round()
     assert rows(other, "t", "id", "total", "label") == [(1, 20, "A"), (2, 41, None), (3, None, "Y")]
@@ -193,7 +194,7 @@ def test_a_layout_by_computed_columns_holds_from_the_first_row(source, mode):
     if mode == "mirror":
         other = source({**PARTS, "part": "length(note)"}, layouts=[LAID_OUT])
         other.execute(f"INSERT INTO {mode} VALUES (5, 5, 'eee')")
-        other.capture.pipeline.resnapshot([f"{other.database}.{mode}"], by="test", why="test", replaces=True)
+        requests.resnapshot(other.capture.pipeline, [f"{other.database}.{mode}"], by="test", why="test", replaces=True)
         for _ in range(2):
             other.round()
         assert partitions(other, mode)[:2] == (layout, fields)
@@ -206,7 +207,7 @@ def test_a_table_that_begins_again_gets_a_layout_by_its_computed_columns(source)
     create(first, "t")
     other = source(PARTS, layouts=[LAID_OUT])
     other.execute("UPDATE t SET note = 'y' WHERE id = 3")
-    other.capture.pipeline.resnapshot([f"{other.database}.t"], by="test", why="test", replaces=True)
+    requests.resnapshot(other.capture.pipeline, [f"{other.database}.t"], by="test", why="test", replaces=True)
     for _ in range(2):
         other.round()
     layout, fields, files = partitions(other, "t")

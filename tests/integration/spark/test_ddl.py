@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib.status.overview import status_of
 from tests.harness.binlog.capture import first_chunk, row_metadata
 from tests.harness.lake.ddl_source import Followed
 
@@ -50,7 +51,7 @@ def test_a_row_after_a_truncate_takes_no_cell_from_one_before_it(source):
 
 def dropped(source):
     """Return the tables that the last cut shows as dropped at the source."""
-    tables = source.capture.pipeline.status().last_cut.tables
+    tables = status_of(source.capture.pipeline).last_cut.tables
     return [one.table.partition(".")[2] for one in tables if one.dropped is not None]
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from cdc_lib import requests
 from cdc_lib.cli.main import app
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.table_name import TableName
@@ -97,13 +98,13 @@ def test_one_is_quarantined_and_resnapshotted_without_the_other(mysql_server, do
     assert [one.table.pair for one in cursor.quarantined_tables] == [source.inner.pair]
     assert (source.ids(source.inner), source.ids(source.outer)) == ([1, 2, 3], [1, 2, 3, 7])
     source.on(source.inner, "DELETE FROM {} WHERE id = 7")
-    record = pipeline.resume_table(str(source.inner), by="test")
+    record = requests.resume_table(pipeline, str(source.inner), by="test")
     assert record.table.pair == source.inner.pair
     for _ in range(3):
         source.round()
     source.assert_equal()
     source.unlogged(f"DELETE FROM `{dotted}.y`.z WHERE id = 1", f"DELETE FROM `{dotted}`.`y.z` WHERE id = 2")
-    [record] = pipeline.resnapshot([str(source.outer)], by="test", why="rows are wrong")
+    [record] = requests.resnapshot(pipeline, [str(source.outer)], by="test", why="rows are wrong")
     assert record.table.pair == source.outer.pair
     for _ in range(3):
         source.round()

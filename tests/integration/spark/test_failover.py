@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.backfill.archive import BackfillArchive
 from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.model.backfill import Period
@@ -117,7 +118,7 @@ def test_a_table_remains_quarantined_over_a_failover_and_continues_after_its_rel
     sources.compare(after, "good", "id", "v")
     after.execute("DELETE FROM bad WHERE id = 2")
     sources.round(after)
-    released = after.pipeline.resume_table(record.table, by="test")
+    released = requests.resume_table(after.pipeline, record.table, by="test")
     assert (released.epoch, released.released_epoch) == (1, 2)
     after.execute("INSERT INTO bad VALUES (4, 'after')")
     sources.round(after)
@@ -242,17 +243,17 @@ def test_new_snapshots_of_all_tables_replace_a_transaction_whose_batch_was_colle
     with pytest.raises(MergeError, match="its rows are in no batch") as refused:
         sources.merge(after)
     assert f"cdc snapshot {SOURCE} '*.*'" in refused.value.hint
-    after.pipeline.resnapshot([f"{database}.t"], by="test", why="test")
+    requests.resnapshot(after.pipeline, [f"{database}.t"], by="test", why="test")
     drain_all(after)
     with pytest.raises(MergeError, match="its rows are in no batch"):  # the other table may lack its rows
         sources.merge(after)
-    after.pipeline.resnapshot([f"{database}.other"], by="test", why="test")
+    requests.resnapshot(after.pipeline, [f"{database}.other"], by="test", why="test")
     after.execute("UPDATE t SET v = 'later' WHERE id = 2")
     drain_all(after)
     sources.compare(after, "t", "id", "v")
     assert cursor(after, LAKE).epoch == 2
     assert [record.table.table for record in cursor(after).quarantined_tables] == ["bad"]
-    archive = BackfillArchive(after.config, after.store, after.pipeline.cursors)
+    archive = BackfillArchive(after.pipeline)
     found = archive.found(Period())
     assert archive.plan(found, found.begin, found.end).prepared == ()  # a backfill misses no more rows than the merge
 

@@ -7,9 +7,11 @@ import zlib
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.errors import ConfigError, ForeignChange
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.lake_table import MARKER_PROPERTY
+from cdc_lib.status.overview import findings_of, status_of
 from cdc_lib.store.failed_tables import last_stopped
 from cdc_lib.store.foreign import noticed_commits
 from tests.harness.binlog.capture import SOURCE
@@ -63,17 +65,17 @@ class Shop(Compared):
             self.execute(f"INSERT INTO {table} VALUES ({ROWS + number}, 'added', 0)")
 
     def take_again(self, table="t"):
-        self.capture.pipeline.resnapshot([f"{self.database}.{table}"], by="test", why="somebody changed it")
+        requests.resnapshot(self.capture.pipeline, [f"{self.database}.{table}"], by="test", why="somebody changed it")
 
     def rounds(self, count=3):
         for _ in range(count):
             self.round()
 
     def errors(self):
-        return [finding.what for finding in self.capture.pipeline.preflight() if finding.level == "error"]
+        return [finding.what for finding in findings_of(self.capture.pipeline) if finding.level == "error"]
 
     def warnings(self):
-        return [finding.what for finding in self.capture.pipeline.preflight() if finding.level == "warning"]
+        return [finding.what for finding in findings_of(self.capture.pipeline) if finding.level == "warning"]
 
 
 @pytest.fixture
@@ -229,7 +231,7 @@ def test_with_quarantine_the_table_is_quarantined_and_released(any_server, datab
     assert record.fault.code == "foreign_change"
     shop.change(2)
     shop.round()
-    shop.capture.pipeline.resume_table(f"{database}.t", by="test")
+    requests.resume_table(shop.capture.pipeline, f"{database}.t", by="test")
     shop.rounds()
     shop.assert_equal()
 
@@ -272,7 +274,7 @@ def test_a_merge_in_flight_that_a_dropped_table_stops_is_planned_again(begun):
     begun.drain()
     with pytest.raises(ForeignChange):
         begun.merge()
-    begun.capture.pipeline.rollback(by="test", why="the source dropped the table")
+    requests.rollback(begun.capture.pipeline, by="test", why="the source dropped the table")
     begun.rounds()
     assert begun.rows("other") == begun.source_rows("other")
 
@@ -287,7 +289,7 @@ def test_foreign_rows_are_noticed_and_reported_until_a_comparison_is_clean(begun
     assert [(one.added, one.deleted) for one in notes] == [(1, 0), (0, 1)]
     assert any("another writer" in line for line in begun.lake.said)
     assert any("another writer" in one for one in begun.warnings())
-    assert begun.capture.pipeline.status().foreign
+    assert status_of(begun.capture.pipeline).foreign
     begun.change(4)
     begun.round()
     assert len(noticed_commits(begun.capture.store, SOURCE)) == 2  # none of the merge's own commits
@@ -295,7 +297,7 @@ def test_foreign_rows_are_noticed_and_reported_until_a_comparison_is_clean(begun
     assert (wrong.missing, wrong.extra) == (1, 1)
     begun.report(repair=True)
     begun.assert_equal()
-    assert begun.capture.pipeline.status().foreign == ()
+    assert status_of(begun.capture.pipeline).foreign == ()
 
 
 def test_a_new_snapshot_replaces_foreign_rows(begun):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib.status.overview import status_of
 from tests.harness.lake.ddl_source import Followed
 
 MINIMAL = "SET SESSION binlog_row_image = 'MINIMAL'"
@@ -70,7 +71,7 @@ def test_a_table_that_changed_before_its_rows_were_read_back_is_read_again(sourc
         source.run(f"INSERT INTO other VALUES ({number})")
         source.round()
         source.assert_equal("other")
-    drain = source.capture.pipeline.status().drain
+    drain = status_of(source.capture.pipeline).drain
     assert not drain.quarantined_tables
     assert not drain.tables_to_resnapshot
     for table in tables_of(source):

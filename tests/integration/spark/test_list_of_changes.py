@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import tables_of
 from spark_jobs.merging.run import merge
@@ -141,12 +142,12 @@ def test_a_new_snapshot_is_an_entry_followed_by_its_rows(listed):
     """Also where nothing was written since the one before: both are read at one place."""
     listed.round()
     for _ in range(2):
-        listed.capture.pipeline.resnapshot([f"{listed.database}.list"], by="test", why="to see")
+        requests.resnapshot(listed.capture.pipeline, [f"{listed.database}.list"], by="test", why="to see")
         for _ in range(3):
             listed.round()
         listed.assert_equal("list")
     listed.execute("INSERT INTO list VALUES (4, 'd', NULL)")
-    listed.capture.pipeline.resnapshot([f"{listed.database}.list"], by="test", why="to see")
+    requests.resnapshot(listed.capture.pipeline, [f"{listed.database}.list"], by="test", why="to see")
     for _ in range(3):
         listed.round()
     listed.assert_equal("list")

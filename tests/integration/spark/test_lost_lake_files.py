@@ -12,6 +12,7 @@ from cdc_lib.doctor.dropped_tables import check_dropped_tables
 from cdc_lib.errors import CorruptBatch
 from cdc_lib.lake.catalog import drop_table
 from cdc_lib.model.lake_table import LakeName
+from cdc_lib.status.overview import findings_of
 from cdc_lib.store.cuts import last_cut
 from tests.harness.binlog.capture import SOURCE
 from tests.harness.processes.sqlite_connections import every_connection_closed
@@ -103,7 +104,7 @@ def test_a_lost_table_that_the_source_dropped_is_named_until_a_person_gives_it_u
         shop.execute(f"UPDATE other SET v = 'alone' WHERE id = {number}")
         shop.round()
         assert shop.rows("other") == shop.source_rows("other")
-        (found,) = [one for one in shop.capture.pipeline.preflight() if one.level == "error"]
+        (found,) = [one for one in findings_of(shop.capture.pipeline) if one.level == "error"]
         assert "the source dropped the table, so that no snapshot can make it again" in found.what
         assert f"cdc lake drop {SOURCE} {database}.t" in found.hint
         assert "cdc snapshot" not in found.hint

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from cdc_lib.model.spark_names import clash
+from cdc_lib.status.overview import status_of
 from tests.harness.lake.ddl_source import Followed
 
 SIGMA, FINAL = "\u03c3", "\u03c2"
@@ -67,4 +68,4 @@ def test_a_column_may_take_a_name_that_spark_takes_for_its_former_one(any_server
     for _ in range(2):
         source.round()
     source.assert_equal("t")
-    assert not source.capture.pipeline.status().drain.quarantined_tables
+    assert not status_of(source.capture.pipeline).drain.quarantined_tables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib.status.overview import status_of
 from tests.harness.binlog.capture import row_metadata
 from tests.harness.lake.ddl_source import Followed
 
@@ -24,7 +25,7 @@ def lake_tables(source):
 
 def test_gh_ost(source):
     """It copies over several windows, with changes in between; its shadow tables are never in the lake."""
-    snapshots = source.capture.pipeline.status().drain.snapshots
+    snapshots = status_of(source.capture.pipeline).drain.snapshots
     source.run(
         "create /* gh-ost */ table `_t_ghc` (id bigint auto_increment, hint varchar(64), value varchar(4096), primary key (id))",
         "create /* gh-ost */ table `_t_gho` like `t`",
@@ -54,7 +55,7 @@ def test_gh_ost(source):
     source.round()
     source.assert_equal("t")
     assert lake_tables(source) == {"t"}
-    assert source.capture.pipeline.status().drain.snapshots == snapshots
+    assert status_of(source.capture.pipeline).drain.snapshots == snapshots
 
 
 def test_pt_online_schema_change(source):
@@ -107,7 +108,7 @@ def test_values_that_the_statements_do_not_show_come_by_a_new_snapshot_without_a
     source.round()
     source.run("INSERT INTO t (id, v) VALUES (9, 'after')", "UPDATE t SET v = 'new' WHERE id = 1")
     source.round()
-    assert not source.capture.pipeline.status().drain.quarantined_tables
+    assert not status_of(source.capture.pipeline).drain.quarantined_tables
     columns = source.columns("t")
     assert source.lake_rows("t", *columns) == source.source_rows("t")
 

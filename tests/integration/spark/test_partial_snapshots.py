@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.errors import ConfigError
 from cdc_lib.merge.load import load_plan
 from cdc_lib.merge.plan import tables_of
+from cdc_lib.reselect.rows import Reselector
 from cdc_lib.snapshot.partial import PartialRequest
 from spark_jobs.merging.run import merge, run
 from tests.harness.lake.ddl_source import Followed
@@ -35,14 +39,16 @@ class Parts(Followed):
         for _ in range(2 if twice else 1):
             if tables_of(batches := load_plan(store, plan)):
                 say = self.lake.said.append
-                merge(self.lake.spark, config, plan, store, say, batches=batches, origin=pipeline.reselector)
+                merge(
+                    self.lake.spark, config, plan, store, say, batches=batches, origin=partial(Reselector.of, pipeline)
+                )
             else:
                 run(config, plan, store)
         pipeline.ack_lake(by="test")
         return True
 
     def ask(self, table, **selection):
-        return self.capture.pipeline.snapshot_rows(PartialRequest(self.name(table), **selection), by="test")
+        return requests.snapshot_rows(self.capture.pipeline, PartialRequest(self.name(table), **selection), by="test")
 
     def name(self, table):
         return f"{self.capture.database}.{table}"
@@ -108,7 +114,7 @@ def test_the_rows_of_a_condition_are_snapshotted_again(source):
     assert (rows[3], rows[4], rows[11], rows[101]) == ("v3", "wrong", "v11", "v11")
     assert task.selection.where == "`v` IN (_utf8mb4 X'7633', _utf8mb4 X'563131') AND NOT (`id` <= 2)"
     with pytest.raises(ConfigError, match="is in progress"):
-        source.capture.pipeline.cancel_snapshot(source.name("ints"))
+        requests.cancel_snapshot(source.capture.pipeline, source.name("ints"))
 
 
 def test_an_abandoned_partial_snapshot_changes_nothing(source):
@@ -121,7 +127,7 @@ def test_an_abandoned_partial_snapshot_changes_nothing(source):
     source.drain()
     source.drain()
     assert pipeline.plan_merge(by="test") is not None
-    pipeline.cancel_snapshot(name)
+    requests.cancel_snapshot(pipeline, name)
     source.round()
     assert ("3", "wrong") in [(str(k), v) for k, v in source.lake_rows("ints")]
     source.ask("ints", upper="3")

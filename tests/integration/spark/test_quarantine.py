@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.merge.load import load_plan
 from spark_jobs.merging.run import merge, needs_spark, run
 from tests.harness.binlog.capture import Capture
@@ -91,7 +92,7 @@ def test_a_resumed_table_equals_its_source_again(source):
     assert {table: source.lake_rows(table) for table in ("bad", "list")} == {t: before[t] for t in ("bad", "list")}
     assert source.lake_rows("good") == source.source_rows("good") == [(1, "x"), (2, "b")]
     for table in ("bad", "list"):
-        source.capture.pipeline.resume_table(f"{source.capture.database}.{table}", by="test")
+        requests.resume_table(source.capture.pipeline, f"{source.capture.database}.{table}", by="test")
     source.execute("INSERT INTO bad VALUES (4, 'd'), (5, 'e')")
     source.execute("INSERT INTO list VALUES (8, 'newer')")
     source.execute("UPDATE good SET v = 'y' WHERE id = 1")
@@ -116,7 +117,7 @@ def test_a_truncated_table_is_empty_when_it_is_resumed(source):
     cut = source.round()
     assert set(source.lagging(cut)) == {"bad"}
     assert len(source.lake_rows("bad")) == 3
-    source.capture.pipeline.resume_table(f"{source.capture.database}.bad", by="test")
+    requests.resume_table(source.capture.pipeline, f"{source.capture.database}.bad", by="test")
     for _ in range(2):
         source.round()
     assert source.lake_rows("bad") == []

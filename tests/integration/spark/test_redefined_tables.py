@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config.layouts import LayoutRule
 from cdc_lib.config.modes import ModeRule
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.model.table_name import TableName
+from cdc_lib.status.overview import status_of
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.iceberg import lake_table
 from spark_jobs.iceberg.row_files import RowFiles
@@ -97,9 +99,9 @@ def test_a_table_that_an_alter_redefines_is_read_again(source):
     source.round()
     source.assert_equal("less2key", "big", "col", "other")
     assert source.lake.state(f"{source.capture.database}.less2key").primary_key == ("k",)
-    assert not source.capture.pipeline.status().drain.quarantined_tables
+    assert not status_of(source.capture.pipeline).drain.quarantined_tables
     assert TableName(source.capture.database, "big") in {
-        one.table for one in source.capture.pipeline.status().last_cut.tables
+        one.table for one in status_of(source.capture.pipeline).last_cut.tables
     }
 
 
@@ -123,7 +125,7 @@ def test_a_default_that_the_lakes_column_cannot_hold_reads_the_table_again(sourc
         assert any(f"read again: column c is {kind} in the lake" in line for line in source.lake.said)
     source.round()
     source.assert_equal(*tables)
-    assert not source.capture.pipeline.status().drain.quarantined_tables
+    assert not status_of(source.capture.pipeline).drain.quarantined_tables
 
 
 def test_a_list_that_was_left_as_it_is_at_a_drop_is_empty_after_the_next_create(source):
@@ -258,14 +260,14 @@ def keeping(any_server, database, tmp_path, lake, mode):
 
 def replaced(source, death=None, monkeypatch=None):
     """Let a person ask for a snapshot that replaces the lake table, and do three rounds; the first merge with it dies."""
-    source.capture.pipeline.resnapshot([f"{source.capture.database}.t"], by="test", why="test", replaces=True)
+    requests.resnapshot(source.capture.pipeline, [f"{source.capture.database}.t"], by="test", why="test", replaces=True)
     if death is not None:
         source.drain()
         source.drain()
         dies_merging(source, monkeypatch, death)
     for _ in range(3):
         source.round()
-    assert not source.capture.pipeline.status().drain.quarantined_tables
+    assert not status_of(source.capture.pipeline).drain.quarantined_tables
 
 
 def history(source, *columns):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import MergeConflict
 from cdc_lib.model.column_rename import ColumnRename
@@ -115,7 +116,7 @@ def test_repeated_renames_are_applied_once(source):
     source.assert_equal("t")
     names = [column.name for column in source.lake.state(f"{source.capture.database}.t").columns[:4]]
     assert names == ["id", "b_old", "a", "b"]
-    source.capture.pipeline.rewind(StartAt(position=str(begin)), by="test", why="to read it again")
+    requests.rewind(source.capture.pipeline, StartAt(position=str(begin)), by="test", why="to read it again")
     source.run("UPDATE t SET b = 7 WHERE id = 4")
     snapshots = source.snapshots()
     source.round(twice=True)

@@ -6,6 +6,7 @@ import secrets
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config.start import StartAt
 from cdc_lib.model.cursor import DRAIN
 from tests.harness.lake.verify import Compared
@@ -51,7 +52,7 @@ def test_a_replayed_default_leaves_rows_that_have_the_column_as_they_are(source,
     )
     source.round()
     before = {name: rows(source, name) for name in MODES}
-    source.capture.pipeline.rewind(StartAt(position=str(begin)), by="test", why="read again")
+    requests.rewind(source.capture.pipeline, StartAt(position=str(begin)), by="test", why="read again")
     on_all(source, "UPDATE {t} SET v = 'later' WHERE id = 2")
     source.round()
     current = {1: 9, 2: 7 if "7" in default else None, 3: 7 if "7" in default else None, 4: 5}

@@ -18,6 +18,7 @@ from cdc_lib.config.reselect import ReselectConfig
 from cdc_lib.errors import MergeError, ReselectError
 from cdc_lib.model.position import Point
 from cdc_lib.mysql.watermark import low_watermark
+from cdc_lib.reselect.rows import Reselector
 from spark_jobs.iceberg.row_delta import RowCommit
 from tests.harness.binlog.capture import Capture
 from tests.harness.binlog.row_images import COLUMNS, IMAGES, KEYS, assert_equal, in_session, one_round, statement
@@ -264,7 +265,7 @@ def test_whole_rows_come_from_the_log_when_the_source_cannot_be_asked(capture, l
     capture.execute("INSERT INTO r VALUES (1, 1, 1)")
     capture.execute("FLUSH BINARY LOGS")
     in_small_plans(capture)
-    here = capture.pipeline.reselector()
+    here = Reselector.of(capture.pipeline)
     away = here.config.model_copy(update={"server": here.config.server.model_copy(update={"port": 1})})
     lake.origin = lambda: type(here)(away, here.credentials, here.store, here.identity, here.epoch)
     one_round(capture, lake)

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import ConfigError, MergeConflict, MergeError, PositionPurged
 from cdc_lib.lake.routing import lake_merges
@@ -69,7 +70,9 @@ class Shop:
                 cursor.execute(statement)
 
     def resnapshot(self, *tables):
-        return self.pipeline.resnapshot([self.name(table) for table in tables], by="test", why="the lake is wrong")
+        return requests.resnapshot(
+            self.pipeline, [self.name(table) for table in tables], by="test", why="the lake is wrong"
+        )
 
     def purge(self):
         """Leave the newest file alone, as soon as the server lets the others go; returns its name."""
@@ -279,7 +282,7 @@ def test_a_rolled_back_merge_that_still_runs_is_harmless(from_now_on):
     shop.execute("INSERT INTO list VALUES (5, 'e', 5)")
     shop.drain()
     old = shop.pipeline.plan_merge(by="test")
-    rolled_back = shop.pipeline.rollback(by="somebody", why="to see")
+    rolled_back = requests.rollback(shop.pipeline, by="somebody", why="to see")
     assert (rolled_back.in_flight, rolled_back.moves[-1].kind, rolled_back.moves[-1].why) == ((), "rollback", "to see")
     shop.execute("DELETE FROM one WHERE id = 1")
     shop.drain()
@@ -294,7 +297,7 @@ def test_a_rolled_back_merge_that_still_runs_is_harmless(from_now_on):
     assert shop.ops("list") == before
     assert before.count("c") == 3
     with pytest.raises(ConfigError, match="no merge is in flight"):
-        shop.pipeline.rollback(by="test", why="")
+        requests.rollback(shop.pipeline, by="test", why="")
 
 
 def test_a_snapshot_cancelled_in_flight_restores_no_deleted_row(shop):
@@ -326,7 +329,7 @@ def test_a_source_whose_binlog_was_purged_continues_with_new_snapshots_in_its_la
     purged = shop.purge()
     with pytest.raises(PositionPurged):
         shop.drain()
-    shop.pipeline.rewind(StartAt(position=f"{purged}:4"), by="test", why="purged")
+    requests.rewind(shop.pipeline, StartAt(position=f"{purged}:4"), by="test", why="purged")
     shop.resnapshot("*")
     for table in TABLES:
         shop.execute(f"INSERT INTO {table} VALUES (9, 'later', 9)")

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from cdc_lib.status.overview import status_of
 from tests.harness.binlog.capture import row_metadata
 from tests.harness.lake.ddl_source import Followed
 
@@ -67,7 +68,7 @@ def test_rows_show_the_values_of_the_new_type(any_server, database, tmp_path, la
             table: [row[0] for row in source.capture.execute(f"SELECT CAST(v AS CHAR) FROM {table}")] for table in cases
         }
         assert found == shown
-        assert not source.capture.pipeline.status().drain.quarantined_tables
+        assert not status_of(source.capture.pipeline).drain.quarantined_tables
 
 
 SEQUENCES = {
@@ -139,7 +140,7 @@ def test_the_former_type_is_that_of_rows_of_earlier_runs(any_server, database, t
             texts = ", ".join(f"CAST({name} AS CHAR)" for name in columns)
             expected = [tuple(row) for row in source.capture.execute(f"SELECT {texts} FROM {table} ORDER BY id")]
             assert (table, [tuple(map(shown, row)) for row in rows]) == (table, expected)
-        assert not source.capture.pipeline.status().drain.quarantined_tables
+        assert not status_of(source.capture.pipeline).drain.quarantined_tables
 
 
 def test_blanks_that_an_sql_mode_keeps_are_in_the_lake(any_server, database, tmp_path, lake):

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.apply.rows import LakeShape, changes_of
 from cdc_lib.config.start import StartAt
 from cdc_lib.errors import MergeError
@@ -227,7 +228,7 @@ def test_partial_changes_that_are_replayed_over_newer_rows_end_as_in_the_source(
             in_session(capture, image, change, *(again if draw.random() < 0.2 else ()))
         one_round(capture, lake)
         assert_equal(capture, lake)
-    moved = capture.pipeline.rewind(StartAt(position=str(start)), by="test", why="replay")
+    moved = requests.rewind(capture.pipeline, StartAt(position=str(start)), by="test", why="replay")
     assert (moved.epoch, moved.position) == (2, start)
     in_session(
         capture,
@@ -265,7 +266,7 @@ def test_replayed_changes_of_keys_without_all_columns_are_never_wrong(any_server
     while one_round(capture, lake) is not None:
         pass
     assert_equal(capture, lake)
-    capture.pipeline.rewind(StartAt(position=str(start)), by="test", why="replay")
+    requests.rewind(capture.pipeline, StartAt(position=str(start)), by="test", why="replay")
     merges, stopped = 0, None
     try:
         while one_round(capture, lake) is not None:

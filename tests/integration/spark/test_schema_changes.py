@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config.schema_changes import SchemaChangesConfig
 from cdc_lib.errors import ConfigError, MergeError, SchemaChangeAsked
 from cdc_lib.merge.answers import answer_question, open_questions
@@ -50,8 +49,7 @@ class Changed(Compared):
         self.capture.pipeline.ack_lake(by="test")
 
     def answer(self, name, decision, position=None):
-        table, at = f"{self.database}.{name}", datetime.now(UTC)
-        return answer_question(self.capture.config, self.capture.store, table, decision, position, at=at, by="ann")
+        return answer_question(self.capture.pipeline, f"{self.database}.{name}", decision, position, by="ann")
 
     def rows(self, name, *columns):
         return self.lake.rows(f"{self.database}.{name}", *(columns or ("id", "v")))
@@ -60,7 +58,7 @@ class Changed(Compared):
         return [one.name for one in self.lake.state(f"{self.database}.{name}").columns if not one.name.startswith("_")]
 
     def read_again(self, *names):
-        self.capture.pipeline.resnapshot([f"{self.database}.{name}" for name in names], by="test", why="test")
+        requests.resnapshot(self.capture.pipeline, [f"{self.database}.{name}" for name in names], by="test", why="test")
         self.round()
         self.round()
 
@@ -98,7 +96,7 @@ def test_rows_that_a_truncate_removed_stay_through_snapshots_backfills_and_repai
     source.unlogged("INSERT INTO t VALUES (9, 'new', 9)", "DELETE FROM t WHERE id = 2")
     source.read_again("t")
     assert source.rows("t") == [(1, "old"), (3, "c"), (9, "new")]
-    source.capture.pipeline.snapshot_rows(PartialRequest(f"{source.database}.t", "1", "9"), by="test")
+    requests.snapshot_rows(source.capture.pipeline, PartialRequest(f"{source.database}.t", "1", "9"), by="test")
     source.round()
     assert source.rows("t") == [(1, "old"), (3, "c"), (9, "new")]
     assert source.table("t").clean

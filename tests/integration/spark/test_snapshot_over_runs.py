@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.model.cursor import DRAIN, LAKE
 from tests.harness.binlog.capture import SOURCE
 from tests.harness.lake.rounds import merge_round
@@ -98,7 +99,9 @@ def test_tables_of_every_mode_are_read_over_runs_and_then_equal_the_source(sourc
     run(source)
     assert differences(source) == ([], {})
     source.execute("DELETE FROM small")
-    source.capture.pipeline.resnapshot([f"{source.database}.{name}" for name in MODES], by="test", why="to be sure")
+    requests.resnapshot(
+        source.capture.pipeline, [f"{source.database}.{name}" for name in MODES], by="test", why="to be sure"
+    )
     again = [["UPDATE {t} SET v = 'again', n = 9 WHERE id IN (1, 8)", "DELETE FROM {t} WHERE id IN (0, 6)"],
              ["INSERT INTO {t} (id, v, n) VALUES (6, 'back', 1), (30, 'late', 1)"]]  # fmt: skip
     assert read_to_the_end(source, again) > 2

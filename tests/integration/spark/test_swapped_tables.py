@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib.status.overview import status_of
 from cdc_lib.store.cuts import last_cut
 from tests.harness.binlog.capture import row_metadata
 from tests.harness.lake.ddl_source import Followed
@@ -73,7 +74,7 @@ def settled(source, *tables):
         source.assert_equal("other")
     for table in tables:
         assert (table, source.lake_rows(table)) == (table, source.source_rows(table))
-    assert not source.capture.pipeline.status().drain.quarantined_tables
+    assert not status_of(source.capture.pipeline).drain.quarantined_tables
 
 
 @pytest.mark.parametrize("first", ["a", "b"])

@@ -19,6 +19,7 @@ from cdc_lib.model.projection import whole
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.value_policy import ValuePolicy
+from cdc_lib.status.overview import status_of
 from cdc_lib.verify.canonical_text import cell_of
 from cdc_lib.verify.comparability import subject_of
 from cdc_lib.verify.lake_reader import ranges_of
@@ -175,7 +176,7 @@ def test_missing_extra_and_different_rows_are_found_with_every_kind_of_key(sourc
     (changed,) = [cell for row in by_name["bytes"].rows for cell in row.cells]
     assert (changed.source, changed.lake) == (repr(-35 / 3), repr(35 / 3))
     assert not report.clean
-    kept = {one.table: one for one in source.capture.pipeline.status().verified}
+    kept = {one.table: one for one in status_of(source.capture.pipeline).verified}
     assert {name for name, one in kept.items() if not one.clean} == {f"{source.database}.{name}" for name in TABLES}
     one = kept[f"{source.database}.list"]
     assert one.clean_at is not None

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cdc_lib.model.table_name import TableName
+from cdc_lib.source import Source
 from cdc_lib.store.coverage import coverages
-from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.verify.coverage.due_ranges import CoverageRun
 from cdc_lib.verify.source_checksums import SourceSums
@@ -31,9 +31,7 @@ class Covered(Compared):
     def cover(self, *patterns):
         """Compare what is due, and return what was done by table; an hour passes."""
         capture = self.capture
-        run = CoverageRun(
-            capture.config, capture.credentials, capture.store, ObjectCursorStore(capture.store), now=lambda: self.now
-        )
+        run = CoverageRun(Source.over(capture.config, capture.store, capture.credentials), now=lambda: self.now)
         done = run.run(patterns)
         self.now += GAP
         return {one.table.pair[1]: one for one in done}
@@ -165,10 +163,7 @@ def test_a_row_that_is_not_merged_yet_is_in_flight_and_two_tasks_do_not_lose_eac
 
     source.now += timedelta(hours=12)
     run = CoverageRun(
-        capture.config,
-        capture.credentials,
-        capture.store,
-        ObjectCursorStore(capture.store),
+        Source.over(capture.config, capture.store, capture.credentials),
         now=lambda: source.now,
         sleep=sleep,
     )

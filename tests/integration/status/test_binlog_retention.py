@@ -19,6 +19,7 @@ from cdc_lib.errors import SourceUnavailable
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.status.binlog_retention import look_ahead
+from cdc_lib.status.overview import findings_of, gauges_of, status_of
 from tests.harness.airflow.metrics import statsd_metrics
 from tests.harness.binlog.capture import SOURCE, Capture
 from tests.harness.lake.merging import Lake
@@ -65,7 +66,7 @@ def source_file(capture, folder, monkeypatch):
 
 def finding(pipeline):
     """What the doctor says of the file in which the drain cursor is."""
-    (one,) = [one for one in pipeline.preflight() if "drain cursor is" in one.what]
+    (one,) = [one for one in findings_of(pipeline) if "drain cursor is" in one.what]
     return one
 
 
@@ -79,11 +80,11 @@ def test_a_short_retention_is_found_with_the_statement_that_lengthens_it(capture
         statement = short.hint.partition("on the server: ")[2].partition(";")[0]
         assert statement.endswith("binlog_expire_logs_seconds = 612000")
         assert statement.startswith("SET PERSIST " if server.flavor == "mysql" else "SET GLOBAL ")
-        assert capture.pipeline.gauges().warning == f"{short.what}. {short.hint}"
+        assert gauges_of(capture.pipeline).warning == f"{short.what}. {short.hint}"
         server.execute(statement)
         try:
             assert finding(capture.pipeline).level == "ok"
-            assert capture.pipeline.gauges().warning == ""
+            assert gauges_of(capture.pipeline).warning == ""
         finally:
             if server.flavor == "mysql":
                 server.execute("RESET PERSIST binlog_expire_logs_seconds")
@@ -100,7 +101,7 @@ def test_a_file_expires_its_retention_after_it_ended_and_the_server_purges_it_th
     capture.execute("INSERT INTO a VALUES (1, 'late')")
     server.execute("FLUSH BINARY LOGS")
     with global_variable(server, "binlog_expire_logs_seconds", 8):
-        forecast = capture.pipeline.status().retention
+        forecast = status_of(capture.pipeline).retention
         file = forecast.position.file
         made = capture.pipeline.cursors.load(SOURCE, DRAIN).file_times[file]
         assert not forecast.still_written
@@ -109,7 +110,7 @@ def test_a_file_expires_its_retention_after_it_ended_and_the_server_purges_it_th
         server.execute("FLUSH BINARY LOGS")
         assert file in dict(capture.facts().files)
         until(capture, lambda facts: facts.clock > forecast.expires_at)
-        assert capture.pipeline.status().retention.seconds_left == 0
+        assert status_of(capture.pipeline).retention.seconds_left == 0
         deadline = time.monotonic() + 60
         while file in dict(capture.facts().files):  # the engine may need it a moment longer
             assert time.monotonic() < deadline
@@ -117,7 +118,7 @@ def test_a_file_expires_its_retention_after_it_ended_and_the_server_purges_it_th
             time.sleep(0.2)
     purged = finding(capture.pipeline)
     assert (purged.level, purged.what.split(",")[0]) == ("error", f"the server no longer has {file}")
-    assert capture.pipeline.status().retention.purged
+    assert status_of(capture.pipeline).retention.purged
 
 
 def until(capture, reached):
@@ -133,16 +134,16 @@ def test_a_size_limit_is_seen_before_it_takes_the_file(capture):
     server = capture.server
     if server.flavor == "mysql":
         pytest.skip("MySQL purges by age alone")
-    held = dict(capture.facts().files)[capture.pipeline.status().retention.position.file]
+    held = dict(capture.facts().files)[status_of(capture.pipeline).retention.position.file]
     with global_variable(server, "max_binlog_total_size", held + 2**20):
-        forecast = capture.pipeline.status().retention
+        forecast = status_of(capture.pipeline).retention
         assert forecast.retention_seconds is None
         assert 0 < forecast.room_bytes <= 2**20
         for number in range(100):
             capture.execute(f"INSERT INTO a VALUES ({number}, REPEAT('x', 1000))")
-        later = capture.pipeline.status().retention
+        later = status_of(capture.pipeline).retention
         assert later.room_bytes < forecast.room_bytes - 100_000
-        until(capture, lambda _: capture.pipeline.status().retention.room_seconds is not None)
+        until(capture, lambda _: status_of(capture.pipeline).retention.room_seconds is not None)
         short = finding(capture.pipeline)
         assert short.level == "warning"
         assert short.what.startswith("by its size limit the server may purge in ")
@@ -166,8 +167,8 @@ def test_a_server_that_refuses_to_send_its_files_gives_a_warning_and_no_error(ca
             assert one.what.startswith("it is unknown when the server purges ")
             assert "cannot be read: " in one.what
             assert "REPLICATION SLAVE" in one.hint
-            assert one.what in looker.gauges().warning
-            assert looker.status().retention.expires_at is None
+            assert one.what in gauges_of(looker).warning
+            assert status_of(looker).retention.expires_at is None
         with global_variable(server, "binlog_expire_logs_seconds", 0):  # when a file ended does not matter then
             assert finding(looker).level == "ok"
     finally:
@@ -224,12 +225,12 @@ def test_a_backlog_says_when_it_will_be_drained(any_server, database, tmp_path, 
     for number in range(4):
         capture.execute(f"INSERT INTO a VALUES ({number}, REPEAT('x', 1000)), ({number + 10}, REPEAT('x', 1000))")
         any_server.execute("FLUSH BINARY LOGS")
-    assert capture.pipeline.gauges().backlog.seconds is None
+    assert gauges_of(capture.pipeline).backlog.seconds is None
     for by in ("one run", "another"):
         for unit in capture.pipeline.plan(by=by):
             capture.pipeline.drain(unit)
         capture.pipeline.ack_drain(by=by)
-    backlog = capture.pipeline.gauges().backlog
+    backlog = gauges_of(capture.pipeline).backlog
     assert backlog.bytes > 4000
     assert backlog.seconds > 0
     file = source_file(capture, tmp_path, monkeypatch)

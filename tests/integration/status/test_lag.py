@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.cli.status import pending
 from cdc_lib.config import Credentials
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.status.overview import gauges_of, status_of
 from tests.harness.binlog.capture import Capture
 from tests.harness.lake.merging import Lake, drain_all
 from tests.harness.servers.process import free_port
@@ -22,7 +24,7 @@ def capture(any_server, database, tmp_path):
 
 def lags(capture):
     """Of status and of the gauges, which must say the same."""
-    status, gauges = capture.pipeline.status(), capture.pipeline.gauges()
+    status, gauges = status_of(capture.pipeline), gauges_of(capture.pipeline)
     assert (status.lag_seconds is None) is (gauges.lag_seconds is None)
     assert (status.lag_seconds == 0) is (gauges.lag_seconds == 0)
     return gauges.lag_seconds
@@ -39,10 +41,10 @@ def test_the_lag_is_unknown_until_the_first_cut(capture):
     assert lags(capture) is None
     drain_all(capture)
     assert lags(capture) is None
-    assert pending(capture.pipeline.status()).startswith("1 snapshot, ")
+    assert pending(status_of(capture.pipeline)).startswith("1 snapshot, ")
     Lake("t").merge_all(capture)
     assert lags(capture) == 0
-    assert "snapshot" not in pending(capture.pipeline.status())
+    assert "snapshot" not in pending(status_of(capture.pipeline))
 
 
 def test_a_snapshot_that_waits_and_a_window_that_is_drained_count(capture):
@@ -58,7 +60,7 @@ def test_a_snapshot_that_waits_and_a_window_that_is_drained_count(capture):
     assert lags(capture) > 0
     lake.merge_all(capture)
     assert lags(capture) == 0
-    capture.pipeline.resnapshot([f"{capture.database}.t"], by="test", why="doubt")
+    requests.resnapshot(capture.pipeline, [f"{capture.database}.t"], by="test", why="doubt")
     assert lags(capture) > 0
     drain_all(capture)
     assert lags(capture) > 0
@@ -73,7 +75,7 @@ def test_the_lag_grows_from_the_last_known_state_while_the_server_cannot_be_aske
     lake.merge_all(capture)
     drain_all(capture)
     dead = offline(capture)
-    first, second = dead.gauges().lag_seconds, dead.gauges().lag_seconds
+    first, second = gauges_of(dead).lag_seconds, gauges_of(dead).lag_seconds
     assert 0 < first < second
-    assert dead.status().lag_seconds > second
-    assert dead.status().binlog_end is None
+    assert status_of(dead).lag_seconds > second
+    assert status_of(dead).binlog_end is None

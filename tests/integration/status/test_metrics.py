@@ -18,6 +18,8 @@ from cdc_lib.model.cursor import LAKE
 from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.table_name import TableName
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.status.figures import figures_of
+from cdc_lib.status.overview import gauges_of
 from cdc_lib.status.prometheus import Exposition
 from cdc_lib.store.cuts import last_cut, publish
 from tests.harness.binlog.capture import SOURCE, Capture
@@ -72,7 +74,7 @@ def merge_all(capture, *, ack=True):
 def figures(pipeline, *, ask):
     """Values by name and the labels beside the source."""
     found = {}
-    for family in text_string_to_metric_families(Exposition([pipeline.figures(ask=ask)]).text()):
+    for family in text_string_to_metric_families(Exposition([figures_of(pipeline, ask=ask)]).text()):
         for one in family.samples:
             labels = dict(one.labels)
             assert labels.pop("source") == SOURCE
@@ -123,7 +125,7 @@ def test_the_store_alone_says_what_the_last_plan_saw(capture):
     before = figures(capture.pipeline, ask=False)
     assert ("cdc_server_seen_age_seconds",) not in before
     assert ("cdc_lag_bytes",) not in before
-    capture.pipeline.gauges()  # as the plan task does
+    gauges_of(capture.pipeline)  # as the plan task does
     alone = Pipeline(capture.config, Credentials("", ""), capture.store, capture.pipeline.cursors)
     seen = figures(alone, ask=False)
     live = figures(capture.pipeline, ask=True)

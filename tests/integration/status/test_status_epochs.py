@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from cdc_lib import requests
 from cdc_lib.cli.status import pending
 from cdc_lib.config.start import StartAt
+from cdc_lib.status.overview import status_of
 from tests.harness.binlog.capture import Capture
 from tests.harness.lake.merging import Lake, drain_all
 
@@ -17,9 +19,9 @@ def test_windows_of_earlier_epochs_are_counted_apart_from_the_bytes_of_the_curre
     for key in (1, 2):
         capture.execute(f"INSERT INTO t VALUES ({key})")
         drain_all(capture)
-    assert capture.pipeline.status().pending_windows == 0
-    capture.pipeline.rewind(StartAt(position=str(begin)), by="test", why="again")
-    status = capture.pipeline.status()
+    assert status_of(capture.pipeline).pending_windows == 0
+    requests.rewind(capture.pipeline, StartAt(position=str(begin)), by="test", why="again")
+    status = status_of(capture.pipeline)
     assert status.binlog_end is not None
     assert (status.pending_windows, status.pending_bytes) == (2, status.binlog_end.offset - begin.offset)
     assert pending(status).startswith("2 windows of earlier epochs, ")
@@ -27,7 +29,7 @@ def test_windows_of_earlier_epochs_are_counted_apart_from_the_bytes_of_the_curre
     lake.merge_all(capture)
     drain_all(capture)
     lake.merge_all(capture)
-    status = capture.pipeline.status()
+    status = status_of(capture.pipeline)
     assert (status.pending_windows, status.pending_bytes, status.lag_seconds) == (0, 0, 0.0)
     assert pending(status) == "0 B"
     assert set(lake.rows) == {1, 2}

@@ -9,6 +9,7 @@ import yaml
 from typer.testing import CliRunner
 
 from cdc_lib.cli.main import app
+from cdc_lib.status.overview import status_of
 from tests.harness.binlog.capture import SOURCE, Capture
 from tests.harness.servers.process import free_port
 
@@ -52,7 +53,7 @@ def test_what_the_store_says_is_shown_while_the_server_refuses(capture, status):
     for unit in capture.pipeline.plan(by="test"):
         capture.pipeline.drain(unit)
     capture.pipeline.ack_drain(by="test")
-    position = str(capture.pipeline.status().drain.position)
+    position = str(status_of(capture.pipeline).drain.position)
     shown = status(password="another")
     assert shown.exit_code == 3
     assert position in shown.stdout

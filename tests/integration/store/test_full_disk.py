@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from cdc_lib.errors import StoreError
+from cdc_lib.status.overview import status_of
 from cdc_lib.store import layout
 from tests.harness.binlog.capture import Capture
 
@@ -50,7 +51,7 @@ def test_a_full_disk_stops_a_window_which_continues_when_there_is_space(mysql_se
             capture.execute(f"INSERT INTO {name} VALUES {values}")
             capture.execute(f"UPDATE {name} SET v = RANDOM_BYTES(1000)")
     one_window = capture.pipeline.plan(by="test")
-    before, seen = capture.pipeline.status().drain, capture.visible()
+    before, seen = status_of(capture.pipeline).drain, capture.visible()
     filler = small_disk / "filler"
     free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
     filler.write_bytes(bytes(free - room))
@@ -58,7 +59,7 @@ def test_a_full_disk_stops_a_window_which_continues_when_there_is_space(mysql_se
         capture.pipeline.drain(one_window[0])
     assert capture.visible() == seen
     assert left_over(small_disk) == [], "unfinished files take up disk space"
-    assert capture.pipeline.status().drain == before
+    assert status_of(capture.pipeline).drain == before
     assert not caught.value.retryable
     filler.unlink()
     one_round(capture)
@@ -75,12 +76,12 @@ def test_a_full_disk_stops_a_plan_and_an_ack(mysql_server, mysql_database, small
     capture.execute("INSERT INTO a VALUES (1)")
     filler = small_disk / "filler"
     for step in ("plan", "ack"):
-        before = capture.pipeline.status().drain
+        before = status_of(capture.pipeline).drain
         free = os.statvfs(small_disk).f_bavail * os.statvfs(small_disk).f_frsize
         filler.write_bytes(bytes(free))
         with pytest.raises(StoreError, match=r"is full: 0 bytes are free.* cdc batches gc "):
             capture.pipeline.plan(by="test") if step == "plan" else capture.pipeline.ack_drain(by="test")
-        assert capture.pipeline.status().drain == before
+        assert status_of(capture.pipeline).drain == before
         assert left_over(small_disk) == []
         filler.unlink()
         if step == "plan":

@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.backfill.refill import BatchRefill
 from cdc_lib.consumers.restore import restore
 from cdc_lib.consumers.subscribe import subscribe
 from cdc_lib.errors import BatchesMissing
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.status.overview import findings_of, status_of
 from cdc_lib.store import layout
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cut
@@ -57,7 +59,7 @@ def assert_equal(capture):
 
 
 def errors(capture):
-    return [finding.what for finding in capture.pipeline.preflight() if finding.level == "error"]
+    return [finding.what for finding in findings_of(capture.pipeline) if finding.level == "error"]
 
 
 def test_windows_that_no_listing_shows_are_merged(capture):
@@ -65,8 +67,8 @@ def test_windows_that_no_listing_shows_are_merged(capture):
     before = len(stored_windows(capture.store, SOURCE))
     drained(capture)
     assert len(stored_windows(capture.store, SOURCE)) == before
-    refill = BatchRefill(capture.config, capture.credentials, capture.store, capture.pipeline.cursors)
-    assert (errors(capture), capture.pipeline.status().missing, refill.missing()) == ([], (), [])
+    refill = BatchRefill(capture.pipeline)
+    assert (errors(capture), status_of(capture.pipeline).missing, refill.missing()) == ([], (), [])
     merged(capture)
     assert_equal(capture)
 
@@ -100,7 +102,7 @@ def test_other_consumers_read_windows_that_no_listing_shows(capture):
 
 def test_chunks_that_no_listing_shows_are_acknowledged(capture):
     """The ack counts them by their keys."""
-    capture.pipeline.resnapshot([f"{capture.database}.t"], by="test", why="to be sure")
+    requests.resnapshot(capture.pipeline, [f"{capture.database}.t"], by="test", why="to be sure")
     capture.store.grow_old()
     capture.execute("DELETE FROM t WHERE id = 2")
     merged(capture)

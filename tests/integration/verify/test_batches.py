@@ -51,7 +51,7 @@ LAST = Choice(last=1)
 
 
 def verify(capture, choice=LAST):
-    return BatchVerification(capture.config, capture.credentials, capture.store, capture.pipeline.cursors).run(choice)
+    return BatchVerification(capture.pipeline).run(choice)
 
 
 def drain(capture, work):
@@ -325,7 +325,7 @@ def test_windows_of_a_day_are_chosen_once_at_random_and_compared_again_only_if_t
     today = datetime(2026, 1, 1, 3, tzinfo=UTC)
 
     def daily(days, count=2):
-        verification = BatchVerification(capture.config, capture.credentials, capture.store, capture.pipeline.cursors)
+        verification = BatchVerification(capture.pipeline)
         return DailyVerification(verification, count, lambda: today + timedelta(days=days)).run()
 
     first = [one.window for one in daily(0).windows]

@@ -17,6 +17,7 @@ from cdc_lib.model.quarantine import Fault, QuarantineRecord
 from cdc_lib.model.row_selection import RowSelection
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
+from cdc_lib.source import Source
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.objects.local import LocalStore
@@ -47,7 +48,7 @@ def source(tmp_path, writer):
     cursors = ObjectCursorStore(writer.store)
     for name, stop in ((DRAIN, 400), (LAKE, 300)):
         cursors.swap(None, Cursor("shop", name, 0, 1, IDENTITY, at(stop), moves=(STARTED,)))
-    return BackfillArchive(lake_config(tmp_path), writer.store, cursors)
+    return BackfillArchive(Source.over(lake_config(tmp_path), writer.store))
 
 
 def test_a_period_includes_only_windows_before_the_lake_cursor(source):
@@ -60,10 +61,10 @@ def test_a_period_includes_only_windows_before_the_lake_cursor(source):
 
 def test_a_table_whose_snapshot_is_read_is_left_out_and_can_be_copied(source):
     """The lake lacks changes of it, which no later merge would bring after a backfill."""
-    lake = source.cursors.load("shop", LAKE)
+    lake = source.source.cursors.load("shop", LAKE)
     wanted = BackfillRequest(Period(seconds(150)))
     assert preview(source, wanted).tables == (ORDERS.name,)
-    source.cursors.swap(lake, replace(lake, held=(HeldTable(TableName("shop", "orders"), 1, at(200)),)))
+    source.source.cursors.swap(lake, replace(lake, held=(HeldTable(TableName("shop", "orders"), 1, at(200)),)))
     assert preview(source, wanted).tables == ()
     assert preview(source, replace(wanted, into="copy")).tables == (ORDERS.name,)
 
@@ -87,13 +88,13 @@ def test_removed_rows_of_a_prepared_transaction_are_reported(source, writer):
         BatchesMissing, match="the XA transaction x is committed in this time, and its rows are in no batch"
     ):
         source.plan(found, found.begin, found.end)
-    drain = source.cursors.load("shop", DRAIN)
+    drain = source.source.cursors.load("shop", DRAIN)
     task = SnapshotTask("shop", 1, "000001-000001.000000000260-000004", "shop", "orders", 1, complete=True)
-    source.cursors.swap(drain, replace(drain, snapshots=(task,)))
+    source.source.cursors.swap(drain, replace(drain, snapshots=(task,)))
     assert source.plan(found, found.begin, found.end).prepared == ()
     one_more = replace(task, snapshot_id="000001-000001.000000000010-000004", table="lines")
-    drain = source.cursors.load("shop", DRAIN)
-    source.cursors.swap(drain, replace(drain, snapshots=(task, one_more)))
+    drain = source.source.cursors.load("shop", DRAIN)
+    source.source.cursors.swap(drain, replace(drain, snapshots=(task, one_more)))
     with pytest.raises(BatchesMissing, match="the XA transaction x is committed in this time"):
         source.plan(found, found.begin, found.end)
 
@@ -114,24 +115,24 @@ def test_the_newest_snapshot_of_a_table_decides_whether_rows_of_a_prepared_trans
     fault = Fault(at(300), "UnsupportedValue", "bad text")
     quarantined = QuarantineRecord(bad.name, 1, at(300), at(300), at(300), fault, None, START_TIME, "test")
     tasks = (task, replace(task, snapshot_id=old), replace(task, snapshot_id=older), part, bad)
-    drain = source.cursors.load("shop", DRAIN)
-    source.cursors.swap(drain, replace(drain, snapshots=tasks, quarantine=(quarantined,)))
+    drain = source.source.cursors.load("shop", DRAIN)
+    source.source.cursors.swap(drain, replace(drain, snapshots=tasks, quarantine=(quarantined,)))
     assert source.plan(found, found.begin, found.end).prepared == ()
 
 
 def test_a_snapshot_is_included_once_it_is_complete_in_the_lake(source, writer):
     """The backfill then begins at its low watermark, with its chunks first."""
     keys = [writer.chunk(ORDERS, 50, [{"id": 1}], number=n, last=n == 1) for n in (0, 1)]
-    lake = source.cursors.load("shop", LAKE)
+    lake = source.source.cursors.load("shop", LAKE)
     name = keys[0].split("/")[2]
     for chunks, complete in ((1, False), (2, True)):
         task = SnapshotTask("shop", 1, name, "shop", "orders", chunks, complete)
-        lake = source.cursors.swap(lake, replace(lake, snapshots=(task,)))
+        lake = source.source.cursors.swap(lake, replace(lake, snapshots=(task,)))
         found = source.found(Period())
         assert [one.keys for one in found.snapshots] == ([tuple(keys)] if complete else [])
     assert source.plan(found, found.begin, found.end).batches[:2] == tuple(keys)
     writer.store.delete([keys[1]])
-    assert BackfillArchive(source.config, source.store, source.cursors).found(Period()).snapshots == ()
+    assert BackfillArchive(source.source).found(Period()).snapshots == ()
 
 
 def test_windows_after_the_end_of_their_epoch_and_inside_another_window_are_ignored(source, writer):
@@ -155,12 +156,12 @@ def test_wrong_times_and_tables_are_refused(source):
         period_of("2026-11-20T00:00:00Z", "2026-11-19T00:00:00Z")
     with pytest.raises(ConfigError, match="with its zone"):
         period_of("2026-11-20T00:00:00", None)
-    config = source.config.model_copy(update={"tables": TablesConfig(include=("other.*",))})
+    config = source.source.config.model_copy(update={"tables": TablesConfig(include=("other.*",))})
     with pytest.raises(ConfigError, match=r"not captured: shop\.orders"):
-        replace(source, config=config).chosen_tables(["shop.orders"], ["shop.orders"])
+        replace(source, source=replace(source.source, config=config)).chosen_tables(["shop.orders"], ["shop.orders"])
     with pytest.raises(ConfigError, match="not a pattern of tables"):
         source.chosen_tables(["shop.orders"], ["orders"])
-    empty = BackfillArchive(source.config.model_copy(update={"source": "other"}), source.store, source.cursors)
+    empty = BackfillArchive(replace(source.source, config=source.source.config.model_copy(update={"source": "other"})))
     with pytest.raises(CursorMoved, match="no drain cursor yet"):
         empty.found(Period())
 

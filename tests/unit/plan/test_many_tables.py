@@ -24,6 +24,9 @@ from cdc_lib.mysql.server_facts import ServerFacts
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.plan.gaps import lost_chunks
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest, with_new_snapshot
+from cdc_lib.quarantine.tables import Quarantine
+from cdc_lib.steps.ack import over_durable
+from cdc_lib.steps.plan import Planning
 from cdc_lib.store import documents, layout
 from cdc_lib.store.recent_cursors import RecentCursorStore
 from tests.harness.lake.batches import IDENTITY, at
@@ -132,9 +135,9 @@ def test_a_plan_and_an_ack_of_many_tables_go_over_each_once(names, pipeline):
     facts = ServerFacts(IDENTITY, (9, 7, 0), {}, HEAD, "", ((HEAD.file, 4),))
     tables = [("db", f"t{number:05d}") for number in range(MANY)]
     begun = load(pipeline)
-    planned = pipeline.cursors.swap(begun, pipeline._enrolled(begun, facts, tables))
+    planned = pipeline.cursors.swap(begun, Planning(pipeline, "test")._enrolled(begun, facts, tables))
     assert names["id"] + names["name"] <= 8 * MANY
-    assert pipeline._enrolled(planned, facts, tables) is planned
+    assert Planning(pipeline, "test")._enrolled(planned, facts, tables) is planned
     for one in planned.snapshots[: MANY // 2]:
         pipeline.store.put(layout.chunk_manifest_key(one, 0), documents.dump(manifest(one.source, one)))
     pipeline.store.calls.clear()
@@ -145,7 +148,7 @@ def test_a_plan_and_an_ack_of_many_tables_go_over_each_once(names, pipeline):
     moved = load(pipeline)
     assert sum(one.complete for one in moved.snapshots) == MANY // 2
     pipeline.store.calls.clear()
-    assert pipeline._moved_over_durable(moved, "test") == moved
+    assert over_durable(pipeline, moved, by="test") == moved
     assert pipeline.store.calls == {"list": 1}
 
 
@@ -190,7 +193,7 @@ def test_a_merge_of_many_snapshots_reads_no_manifest_of_them_to_be_planned(pipel
     tasks = [replace(task(number, chunks=1, complete=True), source=begun.source) for number in range(MANY)]
     drain = pipeline.cursors.swap(begun, begun.with_snapshots(tasks))
     lake = pipeline.cursors.load(begun.source, LAKE)
-    assert pipeline._quarantine.held(drain, lake) == frozenset()
+    assert Quarantine(pipeline).held(drain, lake) == frozenset()
     assert pipeline.store.calls["get"] == 0
 
 
@@ -241,7 +244,7 @@ def test_many_new_snapshots_are_recorded_in_one_pass(names, pipeline):
     drain = begun.with_snapshots(tasks)
     lake = replace(pipeline.cursors.load(begun.source, LAKE).with_snapshots(tasks))
     names.clear()
-    wanted = pipeline._quarantine.with_new_snapshots(
+    wanted = Quarantine(pipeline).with_new_snapshots(
         drain, lake, [one.name for one in tasks], ResnapshotRequest("test", NOW, "test")
     )
     assert len(wanted.tables_to_resnapshot) == MANY

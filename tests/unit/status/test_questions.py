@@ -10,13 +10,12 @@ import pytest
 from cdc_lib.merge.answers import open_questions
 from cdc_lib.model.schema_question import SchemaAnswer
 from cdc_lib.model.table_name import TableName
-from cdc_lib.status.holdings import Holdings, HoldingsReader
+from cdc_lib.status.holdings import Holdings
 from cdc_lib.status.source_state import state_of
 from cdc_lib.status.table_rows import table_rows
-from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.schema_answers import keep_answer
-from tests.harness.airflow.page_source import PageSource
+from tests.harness.airflow.page_source import PageSource, reader_of
 from tests.harness.shop.schema_questions import ASKED_AT
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -33,7 +32,7 @@ def store(tmp_path: Path) -> LocalStore:
 
 
 def read(store: LocalStore) -> Holdings:
-    return HoldingsReader(store, ObjectCursorStore(store), "shop").read(NOW)
+    return reader_of(store).read(NOW)
 
 
 def test_a_table_that_waits_has_its_question_and_names_the_dag_that_answers(store: LocalStore):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lib.config import load_source
+from cdc_lib.config import Credentials, load_source
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.commit import Commit
 from cdc_lib.model.complete import Complete
@@ -21,6 +21,7 @@ from cdc_lib.model.sealed_days import AnnouncedDays, Announcement
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
+from cdc_lib.source import Source
 from cdc_lib.status.day_progress import DayProgress, merged_to
 from cdc_lib.status.sealed_days import day_ended, sealed_days_of
 from cdc_lib.store.announced_days import announced_days, note_announced, note_announcement
@@ -148,21 +149,21 @@ def test_a_day_is_complete_when_the_lake_has_passed_its_midnight_and_the_delay(
     store: LocalStore, tmp_path: Path, more: str, seconds: float, sealed: int
 ):
     """The midnight of the zone that the source file names."""
-    cursors = source_at(store, seconds)
-    assert sealed_days_of(loaded(tmp_path, more), store, cursors).sealed == date(2026, 11, sealed)
+    source = Source(loaded(tmp_path, more), Credentials("", ""), store, source_at(store, seconds))
+    assert sealed_days_of(source).sealed == date(2026, 11, sealed)
 
 
 def test_days_wait_from_the_first_look_on(store: LocalStore, tmp_path: Path):
     """What ended before is not announced; after a pause, several days are."""
-    config, cursors = loaded(tmp_path), source_at(store, 3600)
-    first = sealed_days_of(config, store, cursors)
+    source = Source(loaded(tmp_path), Credentials("", ""), store, source_at(store, 3600))
+    first = sealed_days_of(source)
     assert (first.waiting, first.needs_a_look) == ((), True)
     note_announced(store, "shop", date(2026, 11, 20))
-    second = sealed_days_of(config, store, cursors)
+    second = sealed_days_of(source)
     assert (second.waiting, second.needs_a_look) == ((), False)
     later = after(3 * 86400)
     note_complete(store, "shop", later, later)
-    third = sealed_days_of(config, store, cursors)
+    third = sealed_days_of(source)
     assert third.waiting == (date(2026, 11, 21), date(2026, 11, 22))
     assert third.needs_a_look
 
@@ -180,10 +181,10 @@ def test_what_is_noted_never_goes_back(store: LocalStore):
 def test_a_watched_source_needs_a_run_when_a_day_has_ended(store: LocalStore, tmp_path: Path):
     """Once somebody looked at its days: a DAG without the task is not run for them."""
     config = loaded(tmp_path, "sealed_days: {delay: 10s}\n")
-    assert not day_ended(config, store, after(3600))
+    assert not day_ended(Source.over(config, store), after(3600))
     note_announced(store, "shop", date(2026, 11, 19))
-    assert not day_ended(config, store, after(9))
-    assert day_ended(config, store, after(10))
+    assert not day_ended(Source.over(config, store), after(9))
+    assert day_ended(Source.over(config, store), after(10))
 
 
 @pytest.mark.parametrize("name", ["Europe/Nowhere", "", "../etc/passwd", "/etc/localtime", "Europe"])

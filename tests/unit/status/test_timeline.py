@@ -13,7 +13,7 @@ from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
 from cdc_lib.status.cut_facts import facts_of_cut, rows_by_table, spread
-from cdc_lib.status.holdings import Holdings, HoldingsReader
+from cdc_lib.status.holdings import Holdings
 from cdc_lib.status.source_state import rows_per_second, state_of
 from cdc_lib.status.table_rows import TableRow, counts_of, select, table_rows
 from cdc_lib.status.timeline import timeline, windows_of
@@ -22,7 +22,7 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cuts
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows, windows_after
-from tests.harness.airflow.page_source import PageSource
+from tests.harness.airflow.page_source import PageSource, reader_of
 from tests.harness.lake.batches import at
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -35,8 +35,8 @@ def store(tmp_path: Path) -> LocalStore:
 
 
 def held(store: LocalStore, tmp_path: Path, **facts) -> Holdings:
-    source = PageSource(tmp_path / "sources", store, "shop", ended=NOW - timedelta(minutes=1), **facts).write()
-    return HoldingsReader(store, ObjectCursorStore(store), source.name).read(NOW)
+    PageSource(tmp_path / "sources", store, "shop", ended=NOW - timedelta(minutes=1), **facts).write()
+    return reader_of(store).read(NOW)
 
 
 def cursors(store: LocalStore) -> tuple[Cursor, Cursor]:
@@ -79,7 +79,7 @@ def test_an_acked_window_without_a_batch_has_failed(store: LocalStore, tmp_path:
     store.delete([last.key])
     facts = WindowFactsReader(store).read([window for window, _ in windows_of(drain)])
     assert timeline(drain, lake, facts)[0].state == "failed"
-    found = HoldingsReader(store, ObjectCursorStore(store), "shop").read(NOW)
+    found = reader_of(store).read(NOW)
     assert state_of(found) == "failed"
     assert "cdc batches refill shop" in found.findings[0].hint
 
@@ -122,7 +122,7 @@ def test_the_worst_finding_makes_the_state(store: LocalStore, tmp_path: Path, fa
 
 def test_a_source_without_a_plan_is_new(store: LocalStore):
     """Nothing is stored, and that is no error."""
-    found = HoldingsReader(store, ObjectCursorStore(store), "shop").read(NOW)
+    found = reader_of(store).read(NOW)
     assert state_of(found) == "new"
     assert table_rows(found) == []
     assert found.lag_seconds is None
@@ -184,7 +184,7 @@ def test_a_table_whose_changes_the_last_cuts_hold_has_a_last_change(store: Local
 def test_what_did_not_change_is_not_read_again(store: LocalStore, tmp_path: Path):
     """Cuts never change; a comparison that was written since is read."""
     held(store, tmp_path, tables=[ORDERS, ITEMS], compared=2)
-    reader = HoldingsReader(store, ObjectCursorStore(store), "shop")
+    reader = reader_of(store)
     first = reader.read(NOW)
     oldest, *_, latest = reader.listed_cuts()
     whole = reader.whole_cut(oldest)

@@ -1,0 +1,1 @@
+"""The steps of a run, taken by :mod:`cdc_lib.pipeline`."""
