@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from cdc_lib.model.manifest import Manifest
-from cdc_lib.model.results import Status
 from cdc_lib.pipeline import Pipeline
+from cdc_lib.status.holdings import Holdings
 from cdc_lib.status.overview import status_of
 from cdc_lib.store import layout
 from cdc_lib.store.documents import load
@@ -29,7 +29,7 @@ class RunMonitor:
     def __init__(self, pipeline: Pipeline, air: AirflowStandalone) -> None:
         self.pipeline = pipeline
         self.air = air
-        self.status: Status | None = None
+        self.status: Holdings | None = None
         self._seen: set[str] = set()
         self._reported: set[tuple[str, str, int, int]] = set()
         self._figures = Figures()
@@ -45,7 +45,7 @@ class RunMonitor:
         self._count_batches()
         self.status = status_of(self.pipeline)
         figures.lag, figures.not_merged = self.status.lag_seconds, self.status.pending_bytes
-        figures.merged = len(self.status.last_cut.tables) if self.status.last_cut else 0
+        figures.merged = len(self.status.cut.tables) if self.status.cut else 0
         runs = self.runs()
         figures.runs = [(_clock(run), run["state"], _took(run)) for run in runs]
         for run in runs:

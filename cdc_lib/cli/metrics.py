@@ -12,9 +12,7 @@ from cdc_lib.cli.output import exit_code, show_error
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.config import load_sources
 from cdc_lib.errors import CdcError
-from cdc_lib.model.figures import SourceFigures
-from cdc_lib.status.figures import figures_of
-from cdc_lib.status.prometheus import Exposition
+from cdc_lib.status.prometheus import Exposition, Scraped, figures_of
 
 
 def metrics(
@@ -33,7 +31,7 @@ def metrics(
         cdc metrics shop > /var/lib/node_exporter/cdc.prom
     """
     loaded = [find(context, source) for source in sources] if sources else load_sources(settings(context).sources)
-    figures: list[SourceFigures] = []
+    figures: list[Scraped] = []
     errors: dict[str, CdcError] = {}
     for one in loaded:
         try:

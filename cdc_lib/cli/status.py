@@ -28,12 +28,11 @@ from cdc_lib.cli.output import (
     table,
     worst,
 )
-from cdc_lib.config import Loaded, SourceConfig, credentials_from_environment, load_sources
+from cdc_lib.config import Loaded, credentials_from_environment, load_sources
 from cdc_lib.errors import CdcError
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.pace import counted, listed
 from cdc_lib.model.quarantine import LaggingTable
-from cdc_lib.model.results import Status
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.waiting import unmerged
 from cdc_lib.quarantine.tables import hint_of
@@ -41,6 +40,7 @@ from cdc_lib.source import Source
 from cdc_lib.status.changed_rows import changed_row_findings, equal_tables
 from cdc_lib.status.coverage import coverage_findings, current, summary_of
 from cdc_lib.status.daily_checks import daily_findings
+from cdc_lib.status.holdings import Holdings
 from cdc_lib.status.overview import asked_status
 from cdc_lib.store.objects.open import open_store
 
@@ -93,7 +93,7 @@ def status(
         raise typer.Exit(code)
 
 
-def _status_of(loaded: Loaded) -> Status | CdcError:
+def _status_of(loaded: Loaded) -> Holdings | CdcError:
     """Return the status of one source, or the error of its file, which must not hide the others."""
     try:
         config = config_of(loaded)
@@ -106,17 +106,43 @@ def _status_of(loaded: Loaded) -> Status | CdcError:
     return asked_status(config, partial(credentials_from_environment, config.server), stored)
 
 
-def _code(outcome: Status | CdcError) -> int:
+def _code(outcome: Holdings | CdcError) -> int:
     return exit_code(outcome) if isinstance(outcome, CdcError) else (0, NOT_KNOWN, 1)[len(outcome.unanswered)]
 
 
-def _as_plain(loaded: Loaded, outcome: Status | CdcError) -> dict[str, Any]:
+def _as_plain(loaded: Loaded, outcome: Holdings | CdcError) -> dict[str, Any]:
     if isinstance(outcome, CdcError):
         return {"source": loaded.source, "error": error_as_plain(outcome)}
-    return {**plain(outcome), "error": None}
+    retention = outcome.outlook.forecast if outcome.outlook is not None else None
+    shown = {
+        "source": outcome.source,
+        "drain": outcome.drain,
+        "lake": outcome.lake,
+        "binlog_end": outcome.binlog_end,
+        "lag_seconds": outcome.lag_seconds,
+        "pending_bytes": outcome.pending_bytes,
+        "last_batches": outcome.last_batches,
+        "last_cut": outcome.cut,
+        "consumers": outcome.consumers,
+        "lagging": outcome.lagging,
+        "retention": retention,
+        "retention_warning": outcome.retention_warning,
+        "pending_windows": outcome.pending_windows,
+        "verified": outcome.verified,
+        "stopped": outcome.stopped_tables,
+        "foreign": outcome.foreign,
+        "missing": [f"{one.what}. {one.hint}" for one in outcome.missing],
+        "pending_snapshots": outcome.snapshots,
+        "after_merge": outcome.after_merge,
+        "coverage": outcome.coverage,
+        "daily_checks": outcome.daily_checks,
+        "unanswered": outcome.unanswered,
+        "error": None,
+    }
+    return {name: plain(value) for name, value in shown.items()}
 
 
-def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
+def _show(outcomes: Sequence[tuple[Loaded, Holdings | CdcError]]) -> None:
     if not outcomes:
         say("no sources")
         return
@@ -132,7 +158,7 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
         "last cut",
     )
     table(columns, (_row(loaded, outcome) for loaded, outcome in outcomes))
-    for loaded, outcome in outcomes:
+    for _, outcome in outcomes:
         if isinstance(outcome, CdcError):
             show_error(outcome)
             continue
@@ -141,10 +167,10 @@ def _show(outcomes: Sequence[tuple[Loaded, Status | CdcError]]) -> None:
             if unanswered.hint:
                 say(f"  {unanswered.hint}", style="bold")
         if outcome.knows_store:
-            _say_stored(loaded, outcome)
+            _say_stored(outcome)
 
 
-def _say_stored(loaded: Loaded, outcome: Status) -> None:
+def _say_stored(outcome: Holdings) -> None:
     """Print what the store says, and how long the server keeps what the store lacks."""
     if outcome.retention_warning:
         say(f"{outcome.source}: {outcome.retention_warning}", style="yellow")
@@ -157,18 +183,19 @@ def _say_stored(loaded: Loaded, outcome: Status) -> None:
     say_failover(outcome)
     say_verified(outcome.source, outcome.verified)
     say_changed_rows(outcome)
-    say_coverage(outcome, loaded.config)
+    say_coverage(outcome)
     say_daily_checks(outcome)
     say_missing(outcome)
     say_stopped(outcome)
     say_foreign(outcome)
 
 
-def say_coverage(outcome: Status, config: SourceConfig | None) -> None:
+def say_coverage(outcome: Holdings) -> None:
     """Print how much of the tables was compared by ranges, and what is wrong or late."""
-    if config is None or (not outcome.coverage and config.verify.cover_every is None):
+    config = outcome.config
+    if not outcome.coverage and config.verify.cover_every is None:
         return
-    coverages = current(outcome.coverage, config.verify, outcome.last_cut)
+    coverages = current(outcome.coverage, config.verify, outcome.cut)
     source, now, period = outcome.source, datetime.now(UTC), config.verify.cover_every
     if period is not None and (found := summary_of(coverages, period, now)) is not None:
         tables = counted(found.tables, "table")
@@ -186,21 +213,19 @@ def say_coverage(outcome: Status, config: SourceConfig | None) -> None:
         if left.skipped:
             say(f"{source}: {left.table} is not compared by ranges: {left.skipped}")
     began = outcome.lake.began_at if outcome.lake is not None else None
-    findings = coverage_findings(
-        source, config.verify, outcome.coverage, outcome.verified, outcome.last_cut, now, began
-    )
+    findings = coverage_findings(source, config.verify, outcome.coverage, outcome.verified, outcome.cut, now, began)
     for finding in findings:
         say(f"{source}: {finding.what}. {finding.hint}", style="red" if finding.level == "error" else "yellow")
 
 
-def say_backlog(outcome: Status) -> None:
+def say_backlog(outcome: Holdings) -> None:
     """Print how much is not drained and how long that takes, if it is known and takes a minute or longer."""
-    backlog = outcome.retention.backlog if outcome.retention is not None else None
+    backlog = outcome.backlog if outcome.asked else None
     if backlog is not None and (backlog.seconds or 0.0) >= _LONG:
         say(f"{outcome.source}: {backlog}")
 
 
-def say_parts(outcome: Status) -> None:
+def say_parts(outcome: Holdings) -> None:
     """Print the partial snapshots, with who requested them and their progress."""
     for task in unmerged(outcome.drain, outcome.lake) if outcome.drain is not None else ():
         if task.selection is not None:
@@ -209,15 +234,15 @@ def say_parts(outcome: Status) -> None:
             say(f"{outcome.source}: {task.selection.text} are read again since {since} ({task.selection.by}): {state}")
 
 
-def say_dropped(outcome: Status) -> None:
+def say_dropped(outcome: Holdings) -> None:
     """Print the tables that were dropped at the source and still exist in the lake."""
-    for cut in outcome.last_cut.tables if outcome.last_cut is not None else ():
+    for cut in outcome.cut.tables if outcome.cut is not None else ():
         if cut.dropped is not None:
             where = f"{cut.dropped.file:06d}:{cut.dropped.offset}"
             say(f"{outcome.source}: {cut.table} was dropped at source ({where}); {cut.lake_table} is at its last state")
 
 
-def say_failover(outcome: Status) -> None:
+def say_failover(outcome: Holdings) -> None:
     """Print since when the epoch is current, why, and who began it; nothing in the first epoch."""
     if outcome.drain and outcome.drain.epoch_changes:
         last = outcome.drain.epoch_changes[-1]
@@ -244,7 +269,7 @@ def say_verified(source: str, verified: Sequence[Verified]) -> None:
             )
 
 
-def say_changed_rows(outcome: Status) -> None:
+def say_changed_rows(outcome: Holdings) -> None:
     """Print up to which position the rows that merges changed equal the source, and which do not."""
     equal = equal_tables(outcome.after_merge, outcome.verified)
     if equal:
@@ -257,12 +282,12 @@ def say_changed_rows(outcome: Status) -> None:
             f"{oldest.equal_at:%Y-%m-%d %H:%M:%S} UTC up to {oldest.equal_position}{gtids} or later; "
             "this says nothing about their other rows"
         )
-    findings = changed_row_findings(outcome.source, outcome.after_merge, outcome.verified, outcome.last_cut)
+    findings = changed_row_findings(outcome.source, outcome.after_merge, outcome.verified, outcome.cut)
     for one in findings:
         say(f"{outcome.source}: {one.what}. {one.hint}", style="red" if one.level == "error" else "yellow")
 
 
-def say_daily_checks(outcome: Status) -> None:
+def say_daily_checks(outcome: Holdings) -> None:
     """Print how many windows were decoded a second time on the last day, and which batches differ."""
     checks = outcome.daily_checks
     if checks is None:
@@ -278,20 +303,20 @@ def say_daily_checks(outcome: Status) -> None:
         say(f"{outcome.source}: {one.what}. {one.hint}", style="red")
 
 
-def say_missing(outcome: Status) -> None:
+def say_missing(outcome: Holdings) -> None:
     """Print a missing cursor or batch, with a hint."""
     for one in outcome.missing:
-        say(f"{outcome.source}: {one}", style="red")
+        say(f"{outcome.source}: {one.what}. {one.hint}", style="red")
 
 
-def say_stopped(outcome: Status) -> None:
+def say_stopped(outcome: Holdings) -> None:
     """Print the lake tables that the last merge could not merge, with hints."""
-    for one in outcome.stopped:
+    for one in outcome.stopped_tables:
         say(f"{outcome.source}: {', '.join(one.tables)}: {one.code}: {one.what}", style="red")
         say(f"  {one.hint}", style="bold")
 
 
-def say_foreign(outcome: Status) -> None:
+def say_foreign(outcome: Holdings) -> None:
     """Print the foreign commits to lake tables since their last comparison."""
     for one in outcome.foreign:
         say(f"{outcome.source}: {one}", style="yellow")
@@ -312,10 +337,10 @@ def _show_lagging(source: str, one: LaggingTable) -> None:
     say(f"  {hint_of(record, source)}" if record.is_open else "  The next runs bring it back.", style="bold")
 
 
-def _row(loaded: Loaded, outcome: Status | CdcError) -> Sequence[str | Text]:
+def _row(loaded: Loaded, outcome: Holdings | CdcError) -> Sequence[str | Text]:
     if isinstance(outcome, CdcError):
         return (Text(loaded.source, style="red"), Text("see below", style="red"), *[""] * 7)
-    cut, end = outcome.last_cut, str(outcome.binlog_end or "?")
+    cut, end = outcome.cut, str(outcome.binlog_end or "?")
     if not outcome.knows_store:
         return (outcome.source, "?", "?", end, *["?"] * 5)
     return (
@@ -335,10 +360,10 @@ def _position(at: Cursor | None) -> str:
     return str(at.position) if at else "not started"
 
 
-def pending(outcome: Status) -> str:
+def pending(outcome: Holdings) -> str:
     """Return the work that the lake lacks: snapshots, windows of earlier epochs (whose binlogs may be purged), bytes of binlog."""
     windows = counted(outcome.pending_windows, "window") + " of earlier epochs" if outcome.pending_windows else ""
-    known = (listed((outcome.pending_snapshots, "snapshot")), windows, size(outcome.pending_bytes))
+    known = (listed((outcome.snapshots, "snapshot")), windows, size(outcome.pending_bytes))
     return ", ".join(filter(None, known))
 
 

@@ -6,21 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from cdc_lib.model.backlog import Backlog
-from cdc_lib.model.batch_check import DailyChecks
 from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
-from cdc_lib.model.changed_rows import AfterMerge
-from cdc_lib.model.coverage import Coverage
-from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.failed_table import StoppedTable
-from cdc_lib.model.foreign import ForeignCommit
 from cdc_lib.model.manifest import Manifest
-from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.position import Position
-from cdc_lib.model.quarantine import LaggingTable, QuarantinedTable, QuarantineRecord
-from cdc_lib.model.retention_forecast import RetentionForecast
+from cdc_lib.model.quarantine import QuarantinedTable, QuarantineRecord
 from cdc_lib.model.table_name import TableName
-from cdc_lib.model.verify import Verified
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,24 +98,6 @@ class ConsumerState:
 
 
 @dataclass(frozen=True, slots=True)
-class Gauges:
-    """The monitored figures of a source.
-
-    Args:
-        retention_hours: time until the server may purge what is drained next; None if it never does, or if unknown.
-        lag_seconds: age of the oldest change that is not in the lake, 0 when all are; None before the first cut. It grows while
-            the server cannot be reached.
-        warning: what is wrong with the forecast, and how to fix it; empty if retention is long enough.
-        backlog: what is not drained yet; None before the first plan, or while the server cannot be reached.
-    """
-
-    retention_hours: float | None
-    lag_seconds: float | None
-    warning: str
-    backlog: Backlog | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ResnapshotPreview:
     """What a new snapshot of a table does.
 
@@ -157,64 +129,6 @@ class Unanswered:
     code: str
     what: str
     hint: str
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The current status of a source; what an unanswered server or store would say is None or empty.
-
-    Args:
-        source: its name.
-        drain: the drain cursor; None before the first plan.
-        lake: the lake cursor; None before the first plan.
-        binlog_end: end of the binlog; None when the server cannot be asked.
-        lag_seconds: age of the oldest change that is not in the lake, 0 when all are; None before the first cut.
-        pending_bytes: bytes of binlog between the lake cursor and the end of the binlog, those of this epoch alone; None when unknown.
-        last_batches: manifests of the last windows, oldest first.
-        last_cut: the last cut; None before the first merge.
-        consumers: every consumer of the batches.
-        lagging: tables that are quarantined, or released and not restored in the lake yet.
-        retention: how long the server keeps what is drained next; None before the first plan, or if it cannot be asked.
-        retention_warning: what is wrong with that, and how to fix it; empty if it is long enough.
-        pending_windows: windows of earlier epochs that the lake must still merge before it moves to this one.
-        verified: the last comparison of each lake table with its source.
-        stopped: lake tables that the last merge could not merge.
-        missing: a cursor, or a batch that the lake needs next, which does not exist, with a hint.
-        pending_snapshots: snapshots that are not completely merged.
-        foreign: commits of other writers since the last clean comparison or new snapshot of their tables.
-        after_merge: the last comparisons of rows that merges changed; None before the first.
-        coverage: which key ranges of each table were compared with the source.
-        daily_checks: the windows that were decoded a second time; None before the first.
-        unanswered: the server, the store, or both, if they could not be asked.
-    """
-
-    source: str
-    drain: Cursor | None
-    lake: Cursor | None
-    binlog_end: Position | None
-    lag_seconds: float | None
-    pending_bytes: int | None
-    last_batches: tuple[Manifest, ...]
-    last_cut: Cut | None
-    consumers: tuple[ConsumerState, ...] = ()
-    lagging: tuple[LaggingTable, ...] = ()
-    retention: RetentionForecast | None = None
-    retention_warning: str = ""
-    pending_windows: int = 0
-    verified: tuple[Verified, ...] = ()
-    stopped: tuple[StoppedTable, ...] = ()
-    foreign: tuple[ForeignCommit, ...] = ()
-    missing: tuple[str, ...] = ()
-    pending_snapshots: int = 0
-    after_merge: AfterMerge | None = None
-    coverage: tuple[Coverage, ...] = ()
-    daily_checks: DailyChecks | None = None
-    unanswered: tuple[Unanswered, ...] = ()
-
-    @property
-    def knows_store(self) -> bool:
-        """Whether the store was read."""
-        return all(one.who != "store" for one in self.unanswered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.binlog_checkpoint import BinlogCheckpoint
+from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.observation import ServerObservation
+from cdc_lib.plan.windows import bytes_left
+
 
 @dataclass(frozen=True, slots=True)
 class LakeProgress:
@@ -42,3 +47,18 @@ def lag_of(known: LakeProgress, now: datetime) -> float | None:
     # Waiting changes are newer than the last time when none waited.
     since = max(filter(None, (known.oldest or known.merged, known.complete)), default=known.began)
     return None if since is None else max(0.0, (now - since).total_seconds())
+
+
+def in_this_epoch(drain: Cursor, lake: Cursor) -> BinlogCheckpoint:
+    """Return the position from which on the lake lacks changes of the drain cursor's epoch."""
+    return drain.epoch_changes[-1].new_start if lake.epoch < drain.epoch and drain.epoch_changes else lake.checkpoint
+
+
+def lag_bytes(drain: Cursor | None, lake: Cursor | None, seen: ServerObservation | None) -> int | None:
+    """Return the binlog of this epoch that the lake lacks; None where the lake has more than was seen of it, or its file was purged."""
+    if drain is None or lake is None or seen is None:
+        return None
+    here = in_this_epoch(drain, lake)
+    if not seen.identity.is_same_server(here.identity) or here.position > seen.binlog_end:
+        return None
+    return bytes_left(here.position, seen.files, seen.binlog_end)

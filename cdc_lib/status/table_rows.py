@@ -9,14 +9,13 @@ from typing import Any, Literal
 
 from cdc_lib.merge.answers import OpenQuestion
 from cdc_lib.model.changed_rows import ChangedRows
-from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.waiting import unmerged
-from cdc_lib.status.coverage import CoveredRows, covered_rows
+from cdc_lib.status.coverage import CoveredRows
 from cdc_lib.status.holdings import Holdings
 
 TableState = Literal["merged", "snapshot", "quarantined", "resumed", "stopped", "dropped"]
@@ -74,16 +73,14 @@ class TableRow:
 def table_rows(held: Holdings) -> list[TableRow]:
     """Return the tables that a source has in the lake or is to have there, by name."""
     cuts = held.cut.tables if held.cut is not None else ()
-    compared = {(one.table, one.lake_table): one for one in held.verified}
-    notes, changed = _notes(held), _last_changes(held)
+    notes, changed, compared, covered = _notes(held), _last_changes(held), held.compared, held.covered
     rows = [_row(one, notes, changed, compared.get((one.table, one.lake_table))) for one in cuts]
     there = {one.table for one in cuts}
     rows += [TableRow(name, "", state, note=note) for name, (state, note) in notes.items() if name not in there]
     if held.after_merge is not None:
         merged = held.after_merge.by_table
         rows = [_with_changed(row, merged.get((row.table, row.lake_table))) for row in rows]
-    by_ranges = {(one.table, one.lake_table): one for one in held.coverage}
-    rows = [_with_covered(row, by_ranges.get((row.table, row.lake_table)), held) for row in rows]
+    rows = [replace(row, covered=covered.get((row.table, row.lake_table))) for row in rows]
     asked = {one.question.table: one for one in held.questions}
     rows = [replace(row, question=asked.get(row.table)) if row.table in asked else row for row in rows]
     return sorted(rows, key=lambda row: (row.table, row.lake_table))
@@ -110,11 +107,6 @@ def _row(
 
 def _with_changed(row: TableRow, one: ChangedRows | None) -> TableRow:
     return row if one is None else replace(row, changed=one, changed_wrong=len(one.unresolved(row.verified)))
-
-
-def _with_covered(row: TableRow, one: Coverage | None, held: Holdings) -> TableRow:
-    covered = covered_rows(one, row.verified, held.verify.cover_every, held.at)
-    return row if covered is None else replace(row, covered=covered)
 
 
 def _notes(held: Holdings) -> dict[TableName, tuple[TableState, str]]:

@@ -34,9 +34,9 @@ class CutContext:
 
     gtid_set: str = ""
     lag_seconds: float | None = None
-    verified: Mapping[tuple[str, str], Verified] = field(default_factory=dict)
-    changed: Mapping[tuple[str, str], ChangedRows] = field(default_factory=dict)
-    covered: Mapping[tuple[str, str], CoveredRows] = field(default_factory=dict)
+    verified: Mapping[tuple[TableName, str], Verified] = field(default_factory=dict)
+    changed: Mapping[tuple[TableName, str], ChangedRows] = field(default_factory=dict)
+    covered: Mapping[tuple[TableName, str], CoveredRows] = field(default_factory=dict)
 
 
 def table_asset(source: str, table: str) -> Asset:

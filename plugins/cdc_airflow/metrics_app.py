@@ -29,10 +29,8 @@ from cdc_airflow.dag_ids import dag_id
 from cdc_airflow.factory import sources_of_the_api_server
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.errors import CdcError
-from cdc_lib.model.figures import SourceFigures
 from cdc_lib.source import Source
-from cdc_lib.status.figures import figures_of
-from cdc_lib.status.prometheus import Exposition
+from cdc_lib.status.prometheus import Exposition, Scraped, figures_of
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +46,7 @@ THREADS = 8
 @dataclass(frozen=True, slots=True)
 class _MetricsRead:
     config: SourceConfig
-    figures: Future[SourceFigures]
+    figures: Future[Scraped]
     began: float
 
     def is_good(self, now: float) -> bool:
@@ -63,13 +61,13 @@ class Readings:
         self._lock = threading.Lock()
         self._kept: dict[str, _MetricsRead] = {}
 
-    def of(self, configs: Mapping[str, SourceConfig]) -> Mapping[str, SourceFigures | None]:
+    def of(self, configs: Mapping[str, SourceConfig]) -> Mapping[str, Scraped | None]:
         """Return the figures of sources by name; None of one that cannot be read, or not in time."""
         asked = {name: self._asked(config) for name, config in configs.items()}
         wait(asked.values(), PATIENCE)
         return {name: _outcome(name, future) for name, future in asked.items()}
 
-    def _asked(self, config: SourceConfig) -> Future[SourceFigures]:
+    def _asked(self, config: SourceConfig) -> Future[Scraped]:
         with self._lock:
             kept = self._kept.get(config.source)
             if kept is not None and kept.config == config and kept.is_good(time.monotonic()):
@@ -79,11 +77,11 @@ class Readings:
             return reading.figures
 
 
-def _read(config: SourceConfig) -> SourceFigures:
+def _read(config: SourceConfig) -> Scraped:
     return figures_of(Source.over(config, open_store_of(config)))
 
 
-def _outcome(name: str, future: Future[SourceFigures]) -> SourceFigures | None:
+def _outcome(name: str, future: Future[Scraped]) -> Scraped | None:
     if not future.done():
         log.warning("the store of %s has not answered within %s s", name, PATIENCE)
         return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
     from cdc_airflow.hooks import CdcHook
     from cdc_lib.model.merge_plan import Cut
     from cdc_lib.model.results import AckResult
-    from cdc_lib.model.verify import Verified
     from cdc_lib.pipeline import Pipeline
-    from cdc_lib.status.coverage import CoveredRows
 
 
 class AckDrainOperator(CdcOperator):
@@ -111,42 +110,19 @@ def merged_cut(pipeline: Pipeline, planned: Mapping[str, Any] | None, *, moved: 
 
 def cut_context(pipeline: Pipeline, cut: Cut) -> CutContext:
     """Return what the store knows beside a cut: no server is asked, so that the lag is at most what it says."""
-    from cdc_lib.model.cursor import DRAIN, LAKE
     from cdc_lib.status.changed_rows import equal_tables
-    from cdc_lib.status.overview import lag_seconds
-    from cdc_lib.store.after_merge import last_after_merge
-    from cdc_lib.store.verified import last_verified
+    from cdc_lib.status.holdings import HoldingsReader
 
-    source, store = pipeline.config.source, pipeline.store
-    verified = last_verified(store, source)
-    drain, lake = (pipeline.cursor(consumer) for consumer in (DRAIN, LAKE))
+    held = HoldingsReader(pipeline).read(datetime.now(UTC))
+    lake = held.lake
     there = lake is not None and (lake.epoch, lake.position) == (cut.epoch, cut.position)
     return CutContext(
         gtid_set=lake.gtid_set if lake is not None and there and lake.gtids_known else "",
-        lag_seconds=lag_seconds(store, drain, lake, None, published=True),
-        verified={(one.table, one.lake_table): one for one in verified},
-        changed={(one.table, one.lake_table): one for one in equal_tables(last_after_merge(store, source), verified)},
-        covered=_covered(pipeline, verified),
+        lag_seconds=held.lag_seconds,
+        verified=held.compared,
+        changed={(one.table, one.lake_table): one for one in equal_tables(held.after_merge, held.verified)},
+        covered={pair: one for pair, one in held.covered.items() if not one.wrong},
     )
-
-
-def _covered(pipeline: Pipeline, verified: Sequence[Verified]) -> dict[tuple[str, str], CoveredRows]:
-    """Return what comparisons of key ranges say of the tables of which no row is wrong."""
-    from datetime import UTC, datetime
-
-    from cdc_lib.status.coverage import covered_rows
-    from cdc_lib.store.coverage import coverages
-
-    period = pipeline.config.verify.cover_every
-    if period is None:
-        return {}
-    whole, now = {(one.table, one.lake_table): one for one in verified}, datetime.now(UTC)
-    known = coverages(pipeline.store, pipeline.config.source)
-    found = {
-        (one.table, one.lake_table): covered_rows(one, whole.get((one.table, one.lake_table)), period, now)
-        for one in known
-    }
-    return {key: one for key, one in found.items() if one is not None and not one.wrong}
 
 
 def _count_rows(cut: Cut) -> None:

@@ -122,14 +122,16 @@ class PlanOperator(CdcOperator, SkipMixin):
         from cdc_lib.status.overview import gauges_of
 
         seen = gauges_of(pipeline)
-        backlog = seen.backlog
+        backlog, left = (seen.backlog, seen.retention_left_seconds) if seen.asked else (None, None)
         show(
             pipeline.config.source,
-            retention_hours=seen.retention_hours,
+            retention_hours=left / 3600 if left is not None else None,
             lag_seconds=seen.lag_seconds,
             catch_up_seconds=backlog.seconds if backlog is not None else None,
         )
         if backlog is not None and backlog.bytes > pipeline.config.drain.max_window_bytes:
             self.log.info("%s", backlog)
-        if seen.warning:
-            self.log.warning("%s", seen.warning)
+        if seen.retention_warning:
+            self.log.warning("%s", seen.retention_warning)
+        for one in seen.unanswered:
+            self.log.warning("it is unknown when the server purges what is drained next: %s. %s", one.what, one.hint)

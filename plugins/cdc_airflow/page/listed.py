@@ -75,7 +75,7 @@ class Listed:
 
     def _read(self) -> Holdings:
         """Read the documents, and list the tables at once: of thousands, no request has to."""
-        held = self.holdings.read(datetime.now(UTC))
+        held = self.holdings.read_with_cuts(datetime.now(UTC))
         self._rows = held, table_rows(held)
         return held
 

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from cdc_airflow.page.listed import MAY_READ, AFolder, ASource
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.finding import Level
-from cdc_lib.model.waiting import unmerged
 from cdc_lib.status.source_state import SourceState, rows_per_second, state_of
 from cdc_lib.status.table_rows import counts_of
 
@@ -80,7 +79,7 @@ class SourceDetail(BaseModel):
 def show_source(source: ASource, folder: AFolder) -> SourceDetail:
     """Return what is shown at the head of a source's page."""
     held = folder.desk.ask(source.held)
-    drain, lake = held.drain, held.lake
+    drain = held.drain
     findings = held.findings
     server = source.config.server
     return SourceDetail(
@@ -95,10 +94,10 @@ def show_source(source: ASource, folder: AFolder) -> SourceDetail:
         server_seen_at=held.seen.at if held.seen is not None else None,
         rows_per_second=rows_per_second(held.recent),
         drain=_cursor(drain),
-        lake=_cursor(lake),
+        lake=_cursor(held.lake),
         cut_at=held.cut.at if held.cut is not None else None,
         windows_in_flight=len(drain.in_flight) if drain is not None else 0,
-        snapshots=len(unmerged(drain, lake)) if drain is not None and lake is not None else 0,
+        snapshots=held.snapshots,
         table_counts=counts_of(source.rows(held)),
         findings=[
             FindingLine(level=one.level, what=one.what, hint=one.hint) for one in islice(findings, SHOWN_FINDINGS)

@@ -16,8 +16,8 @@ from cdc_lib.model.coverage import Coverage, CoveredRange
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor, Move
 from cdc_lib.model.failed_table import Stopped, StoppedTable
 from cdc_lib.model.manifest import DataFile, Manifest
-from cdc_lib.model.merge_plan import Cut, TableCut
-from cdc_lib.model.observation import ServerObservation
+from cdc_lib.model.merge_plan import Cut, MergeTotals, TableCut
+from cdc_lib.model.observation import DrainObservation, ServerObservation
 from cdc_lib.model.position import Position
 from cdc_lib.model.quarantine import Fault, QuarantineRecord
 from cdc_lib.model.row_counts import RowCounts
@@ -25,12 +25,12 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.model.verify import Verified
 from cdc_lib.model.window import Window
 from cdc_lib.source import Source
-from cdc_lib.status.holdings import HoldingsReader
+from cdc_lib.status.holdings import Holdings, HoldingsReader
 from cdc_lib.store import documents, layout
 from cdc_lib.store.after_merge import keep_after_merge
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
-from cdc_lib.store.observations import note_server
+from cdc_lib.store.observations import note_drain, note_retry, note_server
 from tests.harness.lake.batches import BIGINT, IDENTITY, TEXT, at, table
 from tests.harness.lake.running import lake_config
 from tests.harness.shop.schema_questions import asked_table
@@ -41,9 +41,22 @@ PER_WINDOW = 1000
 STANDBY = "0b5a3b1e-54c1-11ef-9a0f-0242ac120002"
 
 
-def reader_of(store: LocalStore) -> HoldingsReader:
-    """Return what reads the documents of the source `shop` in a store."""
-    return HoldingsReader(Source.over(lake_config(store.root.parent), store))
+def reader_of(store: LocalStore, **settings: Any) -> HoldingsReader:
+    """Return what reads the documents of the source `shop` in a store, with settings of its file."""
+    return HoldingsReader(Source.over(lake_config(store.root.parent, **settings), store))
+
+
+def known_source(folder: Path, now: datetime, name: TableName) -> Holdings:
+    """Return a source of which everything is known: one table, two windows in the lake, one that is only drained, and a quarantine."""
+    store = LocalStore(folder / "store")
+    facts: dict[str, Any] = {"tables": [name], "merged": 2, "quarantined": [name], "keeps": timedelta(hours=2)}
+    PageSource(folder / "sources", store, "shop", ended=now - timedelta(minutes=1), **facts).write()
+    note_drain(store, DrainObservation("shop", now, "a unit", 0.5, rows=1, bytes=1))
+    note_retry(store, "shop", "drain")
+    held = reader_of(store, verify={"schedule": "@daily", "cover_every": "7d"}).read_all(now)
+    assert held.cut is not None
+    tables = tuple(replace(one, total_bytes=99) for one in held.cut.tables)
+    return replace(held, cut=replace(held.cut, seconds=4.0, totals=MergeTotals(5, 9, 3, 20.5), tables=tables))
 
 
 @dataclass

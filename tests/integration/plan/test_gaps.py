@@ -103,7 +103,7 @@ def test_a_manifest_that_is_deleted_after_its_ack_is_a_gap_that_is_named_and_ref
         world.lake.merge_all(world.capture)
     assert f"cdc batches refill {SOURCE}" in caught.value.hint
     assert [finding.what for finding in world.errors()] == [caught.value.message]
-    assert caught.value.message in status_of(world.pipeline).missing[0]
+    assert caught.value.message in status_of(world.pipeline).missing[0].what
     refilled = []
     assert world.refilling().refill(report=refilled.append) == 1
     assert refilled[0].result.unit_id == window.key.split("/")[-2]

@@ -51,7 +51,7 @@ def test_a_row_after_a_truncate_takes_no_cell_from_one_before_it(source):
 
 def dropped(source):
     """Return the tables that the last cut shows as dropped at the source."""
-    tables = status_of(source.capture.pipeline).last_cut.tables
+    tables = status_of(source.capture.pipeline).cut.tables
     return [one.table.partition(".")[2] for one in tables if one.dropped is not None]
 
 

@@ -101,7 +101,7 @@ def test_a_table_that_an_alter_redefines_is_read_again(source):
     assert source.lake.state(f"{source.capture.database}.less2key").primary_key == ("k",)
     assert not status_of(source.capture.pipeline).drain.quarantined_tables
     assert TableName(source.capture.database, "big") in {
-        one.table for one in status_of(source.capture.pipeline).last_cut.tables
+        one.table for one in status_of(source.capture.pipeline).cut.tables
     }
 
 

@@ -80,11 +80,11 @@ def test_a_short_retention_is_found_with_the_statement_that_lengthens_it(capture
         statement = short.hint.partition("on the server: ")[2].partition(";")[0]
         assert statement.endswith("binlog_expire_logs_seconds = 612000")
         assert statement.startswith("SET PERSIST " if server.flavor == "mysql" else "SET GLOBAL ")
-        assert gauges_of(capture.pipeline).warning == f"{short.what}. {short.hint}"
+        assert gauges_of(capture.pipeline).retention_warning == f"{short.what}. {short.hint}"
         server.execute(statement)
         try:
             assert finding(capture.pipeline).level == "ok"
-            assert gauges_of(capture.pipeline).warning == ""
+            assert gauges_of(capture.pipeline).retention_warning == ""
         finally:
             if server.flavor == "mysql":
                 server.execute("RESET PERSIST binlog_expire_logs_seconds")
@@ -101,7 +101,7 @@ def test_a_file_expires_its_retention_after_it_ended_and_the_server_purges_it_th
     capture.execute("INSERT INTO a VALUES (1, 'late')")
     server.execute("FLUSH BINARY LOGS")
     with global_variable(server, "binlog_expire_logs_seconds", 8):
-        forecast = status_of(capture.pipeline).retention
+        forecast = status_of(capture.pipeline).outlook.forecast
         file = forecast.position.file
         made = capture.pipeline.cursors.load(SOURCE, DRAIN).file_times[file]
         assert not forecast.still_written
@@ -110,7 +110,7 @@ def test_a_file_expires_its_retention_after_it_ended_and_the_server_purges_it_th
         server.execute("FLUSH BINARY LOGS")
         assert file in dict(capture.facts().files)
         until(capture, lambda facts: facts.clock > forecast.expires_at)
-        assert status_of(capture.pipeline).retention.seconds_left == 0
+        assert status_of(capture.pipeline).outlook.forecast.seconds_left == 0
         deadline = time.monotonic() + 60
         while file in dict(capture.facts().files):  # the engine may need it a moment longer
             assert time.monotonic() < deadline
@@ -118,7 +118,7 @@ def test_a_file_expires_its_retention_after_it_ended_and_the_server_purges_it_th
             time.sleep(0.2)
     purged = finding(capture.pipeline)
     assert (purged.level, purged.what.split(",")[0]) == ("error", f"the server no longer has {file}")
-    assert status_of(capture.pipeline).retention.purged
+    assert status_of(capture.pipeline).outlook.forecast.purged
 
 
 def until(capture, reached):
@@ -134,16 +134,16 @@ def test_a_size_limit_is_seen_before_it_takes_the_file(capture):
     server = capture.server
     if server.flavor == "mysql":
         pytest.skip("MySQL purges by age alone")
-    held = dict(capture.facts().files)[status_of(capture.pipeline).retention.position.file]
+    held = dict(capture.facts().files)[status_of(capture.pipeline).outlook.forecast.position.file]
     with global_variable(server, "max_binlog_total_size", held + 2**20):
-        forecast = status_of(capture.pipeline).retention
+        forecast = status_of(capture.pipeline).outlook.forecast
         assert forecast.retention_seconds is None
         assert 0 < forecast.room_bytes <= 2**20
         for number in range(100):
             capture.execute(f"INSERT INTO a VALUES ({number}, REPEAT('x', 1000))")
-        later = status_of(capture.pipeline).retention
+        later = status_of(capture.pipeline).outlook.forecast
         assert later.room_bytes < forecast.room_bytes - 100_000
-        until(capture, lambda _: status_of(capture.pipeline).retention.room_seconds is not None)
+        until(capture, lambda _: status_of(capture.pipeline).outlook.forecast.room_seconds is not None)
         short = finding(capture.pipeline)
         assert short.level == "warning"
         assert short.what.startswith("by its size limit the server may purge in ")
@@ -167,8 +167,8 @@ def test_a_server_that_refuses_to_send_its_files_gives_a_warning_and_no_error(ca
             assert one.what.startswith("it is unknown when the server purges ")
             assert "cannot be read: " in one.what
             assert "REPLICATION SLAVE" in one.hint
-            assert one.what in gauges_of(looker).warning
-            assert status_of(looker).retention.expires_at is None
+            assert one.what in gauges_of(looker).retention_warning
+            assert status_of(looker).outlook.forecast.expires_at is None
         with global_variable(server, "binlog_expire_logs_seconds", 0):  # when a file ended does not matter then
             assert finding(looker).level == "ok"
     finally:

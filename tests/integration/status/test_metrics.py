@@ -18,9 +18,8 @@ from cdc_lib.model.cursor import LAKE
 from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.table_name import TableName
 from cdc_lib.pipeline import Pipeline
-from cdc_lib.status.figures import figures_of
 from cdc_lib.status.overview import gauges_of
-from cdc_lib.status.prometheus import Exposition
+from cdc_lib.status.prometheus import Exposition, figures_of
 from cdc_lib.store.cuts import last_cut, publish
 from tests.harness.binlog.capture import SOURCE, Capture
 from tests.harness.lake.merging import drain_all

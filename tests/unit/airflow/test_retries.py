@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +11,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from cdc_airflow.hooks import CdcHook
 from cdc_airflow.operators import CdcOperator
-from cdc_lib.status.figures import figures_of
-from cdc_lib.status.prometheus import Exposition
-from cdc_lib.store.cursors import ObjectCursorStore
+from cdc_lib.status.prometheus import Exposition, figures_of
 
 
 class DoneOperator(CdcOperator):
@@ -33,7 +30,7 @@ def tried(file: Path, number: int, task_id: str = "drain") -> None:
 def counted(file: Path) -> dict[str, float]:
     """Return the samples by task, as a scrape of the endpoint or ``cdc metrics`` has them."""
     pipeline = CdcHook(file).lake_pipeline()
-    figures = figures_of(pipeline.config, pipeline.store, ObjectCursorStore(pipeline.store), datetime.now(UTC))
+    figures = figures_of(pipeline)
     families = text_string_to_metric_families(Exposition([figures]).text())
     samples = [one for family in families for one in family.samples if one.name == "cdc_task_retries_total"]
     assert {one.labels["source"] for one in samples} <= {"shop"}

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from cdc_lib.model.figures import LakeTableFigures, SourceFigures, TableFigures
-from cdc_lib.model.merge_plan import MergeTotals
-from cdc_lib.model.row_counts import RowCounts
 from cdc_lib.model.table_name import TableName
-from cdc_lib.status.prometheus import FAMILIES, UP, Exposition
+from cdc_lib.status.prometheus import FAMILIES, UP, Exposition, Scraped, scraped
+from tests.harness.airflow.page_source import known_source
 from tests.harness.docs.promql import NotEvaluated, labels_of, metrics_in, selected, shown_in, unknown_in
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -27,13 +26,9 @@ TABLE = TableName("shop", "orders")
 
 
 @pytest.fixture(scope="module")
-def known():
-    """The labels of every metric, from the text that a source gives which has everything."""
-    full = SourceFigures(
-        "shop", 1.0, 1, 1.0, 1, 1, 1, 1, 1.0, 1.0, 1, 1, 1.0, 1.0, MergeTotals(1, 1, 1, 1.0), 1.0, 1.0,
-        (("drain", 2),), (TableFigures(TABLE, 1.0, quarantined=True),),
-        (LakeTableFigures(TABLE, "lake.shop.orders", RowCounts(1, 1, 1, 1), 1, 1.0, 1, 1.0, 1.0, 1),), 1.0,
-    )  # fmt: skip
+def known(tmp_path_factory):
+    """The labels of every metric, from the text that a source gives of which everything is known."""
+    full = scraped(known_source(tmp_path_factory.mktemp("shop"), datetime(2026, 11, 20, 12, tzinfo=UTC), TABLE))
     families = text_string_to_metric_families(Exposition([full]).text())
     return labels_of((one.name, one.labels) for family in families for one in family.samples)
 
@@ -66,50 +61,64 @@ def test_a_wrong_name_or_label_is_found(known):
     assert unknown_in('sum by (source) (cdc_bytes_merged_total{lake_table=~"a|b"})', known) == []
 
 
-HEALTHY = SourceFigures(
-    "shop", lag_seconds=20.0, lag_bytes=1, catch_up_seconds=600.0, epoch=1, windows_in_flight=0, windows_pending=0, snapshots_pending=0,
-    retention_left_seconds=7 * 86400.0, server_seen_seconds=30.0, quarantined=0, stopped=0, cut_age_seconds=60.0,
-    merge_seconds=9.0, merged=MergeTotals(1, 1, 1, 1.0), drain_seconds=2.0, verify_interval_seconds=86400.0,
-    tables=(TableFigures(TABLE, 20.0, quarantined=False),),
-    lake_tables=(LakeTableFigures(TABLE, "lake.shop.orders", RowCounts(1, 1, 1, 1), 1, 3600.0, 0, 1.0, 3 * 86400.0, 0),),
-    cover_period_seconds=7 * 86400.0,
-)  # fmt: skip
-OTHER = replace(HEALTHY, source="other")
+OF_SOURCE = {
+    "cdc_lag_seconds": 20.0, "cdc_lag_bytes": 1, "cdc_catch_up_seconds": 600.0, "cdc_epoch": 1, "cdc_windows_in_flight": 0,
+    "cdc_windows_pending": 0, "cdc_snapshots_pending": 0, "cdc_binlog_retention_left_seconds": 7 * 86400.0,
+    "cdc_server_seen_age_seconds": 30.0, "cdc_quarantined_tables": 0, "cdc_stopped_lake_tables": 0, "cdc_cut_age_seconds": 60.0,
+    "cdc_last_merge_seconds": 9.0, "cdc_last_drain_seconds": 2.0, "cdc_verify_interval_seconds": 86400.0, "cdc_merges": 1,
+    "cdc_windows_merged": 1, "cdc_snapshot_chunks_merged": 1, "cdc_merge_seconds": 1.0, "cdc_cover_period_seconds": 7 * 86400.0,
+}  # fmt: skip
+OF_TABLE = {"cdc_table_lag_seconds": 20.0, "cdc_table_quarantined": 0}
+OF_LAKE_TABLE = {
+    "cdc_bytes_merged": 1, "cdc_verified_age_seconds": 3600.0, "cdc_verify_drift_rows": 0, "cdc_covered_ratio": 1.0,
+    "cdc_covered_age_seconds": 3 * 86400.0, "cdc_covered_wrong_rows": 0,
+}  # fmt: skip
+LAKE_TABLE = {"table": TABLE, "lake_table": "lake.shop.orders"}
 
 
-def with_table(**changed):
-    return Exposition([replace(HEALTHY, tables=(replace(HEALTHY.tables[0], **changed),)), OTHER])
+def of(source="shop", **changed):
+    """Return a scrape of a source in which nothing is wrong, but for some metrics."""
+    labels = dict.fromkeys(OF_LAKE_TABLE, LAKE_TABLE) | {name: {"table": TABLE} for name in OF_TABLE}
+    values = {**OF_SOURCE, **OF_TABLE, **OF_LAKE_TABLE, **changed}
+    samples = {name: [(labels.get(name, {}), value)] for name, value in values.items()}
+    samples["cdc_rows_merged"] = [({**LAKE_TABLE, "op": op}, 1) for op in "cudr"]
+    samples["cdc_task_retries"] = [({"task_id": "drain"}, 2)]
+    return Scraped(source, samples)
 
 
-def with_lake_table(**changed):
-    return Exposition([replace(HEALTHY, lake_tables=(replace(HEALTHY.lake_tables[0], **changed),)), OTHER])
+HEALTHY, OTHER = of(), of("other")
 
 
-def with_source(**changed):
-    return Exposition([replace(HEALTHY, **changed), OTHER])
+def shop_with(**changed):
+    return Exposition([of(**changed), OTHER])
+
+
+def test_the_scrapes_of_these_tests_have_the_metrics_and_labels_of_real_ones(known):
+    families = text_string_to_metric_families(Exposition([HEALTHY]).text())
+    assert labels_of((one.name, one.labels) for family in families for one in family.samples) == known
 
 
 ILL = {
     "CdcSourceDown": Exposition([OTHER], ["shop"]),
     "CdcMetricsMissing": Exposition([]),
-    "CdcSourceStuck": with_source(lag_seconds=3600.0),
-    "CdcLagUnknown": with_source(lag_seconds=None),
-    "CdcServerNotSeen": with_source(server_seen_seconds=7200.0),
-    "CdcBinlogRetentionShort": with_source(retention_left_seconds=3600.0),
-    "CdcBacklogTooLong": with_source(retention_left_seconds=2 * 86400.0, catch_up_seconds=86400.0),
-    "CdcTableQuarantined": with_table(quarantined=True),
-    "CdcLakeTableStopped": with_source(stopped=1),
-    "CdcVerifyOverdue": with_lake_table(verified_age_seconds=3 * 86400.0),
-    "CdcNeverVerified": with_lake_table(verified_age_seconds=None),
-    "CdcVerifyFoundDrift": with_lake_table(drift_rows=3),
-    "CdcCoverageOverdue": with_lake_table(covered_ratio=0.9, covered_age_seconds=8 * 86400.0),
-    "CdcCoverageFoundWrongRows": with_lake_table(covered_wrong_rows=2),
-    "CdcCutOld": with_source(cut_age_seconds=2000.0, lag_seconds=1000.0),
+    "CdcSourceStuck": shop_with(cdc_lag_seconds=3600.0),
+    "CdcLagUnknown": shop_with(cdc_lag_seconds=None),
+    "CdcServerNotSeen": shop_with(cdc_server_seen_age_seconds=7200.0),
+    "CdcBinlogRetentionShort": shop_with(cdc_binlog_retention_left_seconds=3600.0),
+    "CdcBacklogTooLong": shop_with(cdc_binlog_retention_left_seconds=2 * 86400.0, cdc_catch_up_seconds=86400.0),
+    "CdcTableQuarantined": shop_with(cdc_table_quarantined=1),
+    "CdcLakeTableStopped": shop_with(cdc_stopped_lake_tables=1),
+    "CdcVerifyOverdue": shop_with(cdc_verified_age_seconds=3 * 86400.0),
+    "CdcNeverVerified": shop_with(cdc_verified_age_seconds=None),
+    "CdcVerifyFoundDrift": shop_with(cdc_verify_drift_rows=3),
+    "CdcCoverageOverdue": shop_with(cdc_covered_ratio=0.9, cdc_covered_age_seconds=8 * 86400.0),
+    "CdcCoverageFoundWrongRows": shop_with(cdc_covered_wrong_rows=2),
+    "CdcCutOld": shop_with(cdc_cut_age_seconds=2000.0, cdc_lag_seconds=1000.0),
 }
 """For each rule, a scrape in which the source ``shop`` is in the state that it is about, and ``other`` is healthy."""
 
 
-def scraped(exposition):
+def by_name(exposition):
     found = {}
     for family in text_string_to_metric_families(exposition.text()):
         for one in family.samples:
@@ -119,7 +128,7 @@ def scraped(exposition):
 
 def firing(exposition):
     """Return the alerts of a scrape, and the sources that they name."""
-    fired = {name: selected(rule["expr"], scraped(exposition)) for name, rule in RULES.items()}
+    fired = {name: selected(rule["expr"], by_name(exposition)) for name, rule in RULES.items()}
     return {name: {labels.get("source") for labels in found} for name, found in fired.items() if found}
 
 
@@ -137,9 +146,9 @@ def test_a_rule_fires_on_the_source_that_it_is_about_and_on_no_healthy_one(name)
 
 def test_healthy_sources_fire_nothing():
     """Neither does one without changes, whose last cut is old, nor one whose tables are never compared."""
-    quiet = replace(HEALTHY, source="quiet", cut_age_seconds=90_000.0)
-    unscheduled = replace(HEALTHY, source="unscheduled", verify_interval_seconds=None)
-    never = replace(unscheduled, lake_tables=(replace(HEALTHY.lake_tables[0], verified_age_seconds=None),))
+    quiet = of("quiet", cdc_cut_age_seconds=90_000.0)
+    unscheduled = of("unscheduled", cdc_verify_interval_seconds=None)
+    never = of("unscheduled", cdc_verify_interval_seconds=None, cdc_verified_age_seconds=None)
     assert firing(Exposition([HEALTHY, OTHER, quiet])) == {}
     assert firing(Exposition([unscheduled, OTHER])) == {}
     assert firing(Exposition([never, OTHER])) == {}
@@ -147,10 +156,10 @@ def test_healthy_sources_fire_nothing():
 
 def test_a_source_that_has_not_run_for_hours_fires_whether_its_lag_is_known_or_not():
     """Its DAG is off, or its server does not answer."""
-    dead = {"server_seen_seconds": 9000.0, "cut_age_seconds": 9000.0}
+    dead = {"cdc_server_seen_age_seconds": 9000.0, "cdc_cut_age_seconds": 9000.0}
     seen = {"CdcServerNotSeen": {"shop"}, "CdcCutOld": {"shop"}}
-    assert firing(with_source(lag_seconds=9000.0, **dead)) == {**seen, "CdcSourceStuck": {"shop"}}
-    assert firing(with_source(lag_seconds=None, **dead)) == {**seen, "CdcLagUnknown": {"shop"}}
+    assert firing(shop_with(cdc_lag_seconds=9000.0, **dead)) == {**seen, "CdcSourceStuck": {"shop"}}
+    assert firing(shop_with(cdc_lag_seconds=None, **dead)) == {**seen, "CdcLagUnknown": {"shop"}}
 
 
 @pytest.mark.parametrize(
@@ -159,16 +168,17 @@ def test_a_source_that_has_not_run_for_hours_fires_whether_its_lag_is_known_or_n
 def test_what_is_not_evaluated_is_an_error(expression):
     """So a new rule cannot pass without being looked at."""
     with pytest.raises(NotEvaluated):
-        selected(expression, scraped(Exposition([HEALTHY])))
+        selected(expression, by_name(Exposition([HEALTHY])))
 
 
 def test_a_comparison_that_prometheus_refuses_is_an_error():
     """Several tables match one interval, which must be said by group_left."""
-    two = replace(HEALTHY, lake_tables=(HEALTHY.lake_tables[0], replace(HEALTHY.lake_tables[0], lake_table="b")))
+    both = ({**LAKE_TABLE, "lake_table": name} for name in ("lake.shop.orders", "b"))
+    two = replace(HEALTHY, samples={**HEALTHY.samples, "cdc_verified_age_seconds": [(one, 3600.0) for one in both]})
     rule = RULES["CdcVerifyOverdue"]["expr"]
-    assert selected(rule, scraped(Exposition([two]))) == []
+    assert selected(rule, by_name(Exposition([two]))) == []
     with pytest.raises(NotEvaluated, match="several samples"):
-        selected(rule.replace("group_left ()", ""), scraped(Exposition([two])))
+        selected(rule.replace("group_left ()", ""), by_name(Exposition([two])))
 
 
 def test_every_condition_that_needs_a_person_has_an_alert_rule():

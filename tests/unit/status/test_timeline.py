@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> LocalStore:
 
 def held(store: LocalStore, tmp_path: Path, **facts) -> Holdings:
     PageSource(tmp_path / "sources", store, "shop", ended=NOW - timedelta(minutes=1), **facts).write()
-    return reader_of(store).read(NOW)
+    return reader_of(store).read_with_cuts(NOW)
 
 
 def cursors(store: LocalStore) -> tuple[Cursor, Cursor]:
@@ -79,7 +79,7 @@ def test_an_acked_window_without_a_batch_has_failed(store: LocalStore, tmp_path:
     store.delete([last.key])
     facts = WindowFactsReader(store).read([window for window, _ in windows_of(drain)])
     assert timeline(drain, lake, facts)[0].state == "failed"
-    found = reader_of(store).read(NOW)
+    found = reader_of(store).read_with_cuts(NOW)
     assert state_of(found) == "failed"
     assert "cdc batches refill shop" in found.findings[0].hint
 
@@ -122,7 +122,7 @@ def test_the_worst_finding_makes_the_state(store: LocalStore, tmp_path: Path, fa
 
 def test_a_source_without_a_plan_is_new(store: LocalStore):
     """Nothing is stored, and that is no error."""
-    found = reader_of(store).read(NOW)
+    found = reader_of(store).read_with_cuts(NOW)
     assert state_of(found) == "new"
     assert table_rows(found) == []
     assert found.lag_seconds is None
@@ -185,19 +185,19 @@ def test_what_did_not_change_is_not_read_again(store: LocalStore, tmp_path: Path
     """Cuts never change; a comparison that was written since is read."""
     held(store, tmp_path, tables=[ORDERS, ITEMS], compared=2)
     reader = reader_of(store)
-    first = reader.read(NOW)
+    first = reader.read_with_cuts(NOW)
     oldest, *_, latest = reader.listed_cuts()
     whole = reader.whole_cut(oldest)
     for info in store.list("shop/cuts/"):
         store.put(info.key, b"no document")
-    second = reader.read(NOW)
+    second = reader.read_with_cuts(NOW)
     assert (reader.whole_cut(oldest), reader.whole_cut(latest)) == (whole, first.cut)
     assert second.cut is first.cut
     assert second.recent == first.recent
     PageSource(tmp_path / "sources", store, "shop", tables=[ORDERS, ITEMS], compared=2, drift=[ITEMS])._put_verified(
         ITEMS, 1
     )
-    assert [one.table for one in reader.read(NOW).verified if not one.clean] == [ITEMS]
+    assert [one.table for one in reader.read_with_cuts(NOW).verified if not one.clean] == [ITEMS]
 
 
 def test_throughput_counts_what_came_between_the_cuts(store: LocalStore, tmp_path: Path):
