@@ -238,6 +238,16 @@ OF_A_SOURCE = {
 }
 """The tasks of each DAG of a source, in their order, by what follows ``cdc_<source>`` in its id."""
 
+OF_REQUESTS = {
+    "verify": VERIFY_DAG,
+    "backfill": BACKFILL_DAG,
+    "snapshot": SNAPSHOT_DAG,
+    "resume": RESUME_DAG,
+    "answer": ANSWER_DAG,
+    "rewind": REWIND_DAG,
+}
+"""The pages of the DAGs that people ask for, by their kind."""
+
 OF_MAINTENANCE = {"collect": COLLECT, "maintain": MAINTAIN, "decode_again": DECODE_AGAIN}
 """The tasks of ``cdc_maintenance`` for each source; they do not depend on each other."""
 

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, TriggerRule
+from airflow.sdk import DAG, Param, TriggerRule
 
 from cdc_airflow import docs
 from cdc_airflow.airflow_versions import conf, no_backfills
 from cdc_airflow.assets import changed_tables
 from cdc_airflow.dag_defaults import in_pool, new_dag, with_form
-from cdc_airflow.dag_ids import (
-    answer_dag_id,
-    backfill_dag_id,
-    cover_dag_id,
-    dag_id,
-    resume_dag_id,
-    rewind_dag_id,
-    snapshot_dag_id,
-    verify_dag_id,
-)
+from cdc_airflow.dag_ids import Kind, dag_id
 from cdc_airflow.on_request import DaysOnRequest
 from cdc_airflow.operators import (
     MAP_INDEX,
@@ -56,21 +48,106 @@ WATCH_INTERVAL = 10.0
 """Seconds between two looks at the end of a binlog, where ``[cdc] watch_interval`` says nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What people ask of a source by a run with a form: a DAG of one task, which the page offers too; its texts are in docs.py.
+
+    Args:
+        kind: follows the source in the id of the DAG; also the id of the task.
+        what: describes the DAG, with the address of the server in it.
+        operator: of the task.
+        form: returns the form of the runs.
+        arguments: of the task, templates over the form.
+        schedule: returns when runs begin beside those that are asked for; None for never.
+        in_merge_pool: whether the task starts a job of Spark.
+        backfills: whether Airflow's backfill may ask.
+    """
+
+    kind: Kind
+    what: str
+    operator: Callable[..., Any]
+    form: Callable[[], Mapping[str, Param]]
+    arguments: Mapping[str, Any]
+    schedule: Callable[[SourceConfig], Any] = lambda _: None
+    in_merge_pool: bool = False
+    backfills: bool = False
+
+
+def _fields(*names: str) -> dict[str, str]:
+    return {name: f"{{{{ params.{name} }}}}" for name in names}
+
+
+_TABLES = {"tables": "{{ params.tables | tojson }}"}
+
+REQUESTS = (
+    Request(
+        "verify",
+        "Compares tables of {server} with the lake",
+        VerifyOperator,
+        verify_params,
+        {**_TABLES, **_fields("repair")},
+        schedule=lambda config: config.verify.schedule,
+        in_merge_pool=True,
+    ),
+    # Its runs merge the batches of their dates, where Airflow's own backfill, or somebody by hand, asks for them. Runs of one table
+    # beside each other, and beside the merges of the source, begin again where another commit came first.
+    Request(
+        "backfill",
+        "Merges archived batches of {server} once more",
+        BackfillOperator,
+        lambda: PARAMS,
+        {
+            "since": "{{ params['from'] or '' }}",
+            "until": "{{ params.to or '' }}",
+            **_TABLES,
+            **_fields("into", "copy_suffix"),
+        },
+        schedule=lambda _: DaysOnRequest(),
+        in_merge_pool=True,
+        backfills=True,
+    ),
+    Request(
+        "snapshot",
+        "Asks for new snapshots of tables of {server}, when somebody asks for it",
+        SnapshotOperator,
+        snapshot_params,
+        {**_TABLES, **_fields("key_from", "key_to", "where", "why")},
+    ),
+    Request(
+        "resume",
+        "Resumes a quarantined table of {server}, when somebody asks for it",
+        ResumeOperator,
+        resume_params,
+        _fields("table"),
+    ),
+    Request(
+        "answer",
+        "Answers a schema change at which a table waits of {server}, when somebody asks for it",
+        AnswerOperator,
+        answer_params,
+        _fields("table", "answer", "position"),
+    ),
+    Request(
+        "rewind",
+        "Moves the drain cursor of {server}, when somebody asks for it",
+        RewindOperator,
+        rewind_params,
+        # Of a try that ended after the move, the next one would move again.
+        {"retries": 0, "time": "{{ params.time or '' }}", **_fields("position", "gtid", "undo", "move", "why")},
+    ),
+)
+"""All of them: a row gives the DAG with its id, its form and its texts, and the action of the page."""
+
+
 def makers(config: SourceConfig, path: Path) -> dict[str, Callable[[], DAG]]:
     """Return what makes each DAG of a source, by the DAG's id."""
     source = config.source
-    made_by = {
-        dag_id(source): make_dag,
-        backfill_dag_id(source): make_backfill_dag,
-        verify_dag_id(source): make_verify_dag,
-        snapshot_dag_id(source): make_snapshot_dag,
-        rewind_dag_id(source): make_rewind_dag,
-        resume_dag_id(source): make_resume_dag,
-        answer_dag_id(source): make_answer_dag,
-    }
+    made_by: dict[str, Callable[[], DAG]] = {dag_id(source): partial(make_dag, config, path)}
+    for request in REQUESTS:
+        made_by[dag_id(source, request.kind)] = partial(make_request_dag, request, config, path)
     if config.verify.cover_every is not None:
-        made_by[cover_dag_id(source)] = make_cover_dag
-    return {name: partial(make, config, path) for name, make in made_by.items()}
+        made_by[dag_id(source, "cover")] = partial(make_cover_dag, config, path)
+    return made_by
 
 
 def make_dag(config: SourceConfig, path: Path) -> DAG:
@@ -123,34 +200,34 @@ def schedule_of(config: SourceConfig, path: Path) -> Any:
     return spread(config.schedule, config.source) if on else config.schedule
 
 
-def make_verify_dag(config: SourceConfig, path: Path) -> DAG:
-    """Return the DAG that compares the tables of one source with the lake."""
+def make_request_dag(request: Request, config: SourceConfig, path: Path) -> DAG:
+    """Return the DAG of one request: paused, it would only let what is asked for wait."""
+    kind, schedule = request.kind, request.schedule(config)
+    is_scheduled = isinstance(schedule, str)
     with new_dag(
-        verify_dag_id(config.source),
+        dag_id(config.source, kind),
         config.source,
-        description=f"Compares tables of {config.server.host}:{config.server.port} with the lake",
-        doc_md=docs.VERIFY_DAG.format(source=config.source),
-        schedule=config.verify.schedule,
-        timezone=config.timezone,
-        # Without a schedule, nothing happens unless somebody asks for it.
-        is_paused_upon_creation=None if config.verify.schedule else False,
-        **no_backfills(),
+        description=request.what.format(server=f"{config.server.host}:{config.server.port}"),
+        doc_md=docs.OF_REQUESTS[kind].format(source=config.source),
+        schedule=schedule,
+        timezone=config.timezone if is_scheduled else "UTC",
+        is_paused_upon_creation=None if is_scheduled else False,
+        **({} if request.backfills else no_backfills()),
     ) as dag:
-        VerifyOperator(
-            task_id="verify",
-            doc_md=docs.VERIFY,
+        request.operator(
+            task_id=kind,
+            doc_md=docs.OF_A_SOURCE[f".{kind}"][kind],
             source_file=str(path),
-            **in_pool(config.merge.pool),
-            tables="{{ params.tables | tojson }}",
-            repair="{{ params.repair }}",
+            **(in_pool(config.merge.pool) if request.in_merge_pool else {}),
+            **request.arguments,
         )
-    return with_form(dag, verify_params())
+    return with_form(dag, request.form())
 
 
 def make_cover_dag(config: SourceConfig, path: Path) -> DAG:
     """Return the DAG that compares the key ranges of one source which are due, a part of each table in each run."""
     with new_dag(
-        cover_dag_id(config.source),
+        dag_id(config.source, "cover"),
         config.source,
         description=f"Compares key ranges of {config.server.host}:{config.server.port} with the lake, in turns",
         doc_md=docs.COVER_DAG.format(source=config.source),
@@ -170,95 +247,3 @@ def make_cover_dag(config: SourceConfig, path: Path) -> DAG:
                 repair=True,
             )
     return dag
-
-
-def make_snapshot_dag(config: SourceConfig, path: Path) -> DAG:
-    """Return the DAG whose runs, all by hand, ask for new snapshots of tables or of rows of one."""
-    doc_md = docs.SNAPSHOT_DAG.format(source=config.source)
-    with _by_hand(snapshot_dag_id(config.source), config, "Asks for new snapshots of tables", doc_md) as dag:
-        SnapshotOperator(
-            task_id="snapshot",
-            doc_md=docs.SNAPSHOT,
-            source_file=str(path),
-            tables="{{ params.tables | tojson }}",
-            **{name: f"{{{{ params.{name} }}}}" for name in ("key_from", "key_to", "where", "why")},
-        )
-    return with_form(dag, snapshot_params())
-
-
-def make_resume_dag(config: SourceConfig, path: Path) -> DAG:
-    """Return the DAG whose runs, all by hand, each bring one quarantined table back."""
-    doc_md = docs.RESUME_DAG.format(source=config.source)
-    with _by_hand(resume_dag_id(config.source), config, "Resumes a quarantined table", doc_md) as dag:
-        ResumeOperator(task_id="resume", doc_md=docs.RESUME, source_file=str(path), table="{{ params.table }}")
-    return with_form(dag, resume_params())
-
-
-def make_answer_dag(config: SourceConfig, path: Path) -> DAG:
-    """Return the DAG whose runs, all by hand, each answer the schema change at which one table waits."""
-    what = "Answers a schema change at which a table waits"
-    doc_md = docs.ANSWER_DAG.format(source=config.source)
-    with _by_hand(answer_dag_id(config.source), config, what, doc_md) as dag:
-        AnswerOperator(
-            task_id="answer",
-            doc_md=docs.ANSWER,
-            source_file=str(path),
-            **{name: f"{{{{ params.{name} }}}}" for name in ("table", "answer", "position")},
-        )
-    return with_form(dag, answer_params())
-
-
-def make_rewind_dag(config: SourceConfig, path: Path) -> DAG:
-    """Return the DAG whose runs, all by hand, find a position in the binlog and move the drain cursor there."""
-    doc_md = docs.REWIND_DAG.format(source=config.source)
-    with _by_hand(rewind_dag_id(config.source), config, "Moves the drain cursor", doc_md) as dag:
-        RewindOperator(
-            task_id="rewind",
-            doc_md=docs.REWIND,
-            source_file=str(path),
-            retries=0,  # of a try that ended after the move, the next one would move again
-            time="{{ params.time or '' }}",
-            **{name: f"{{{{ params.{name} }}}}" for name in ("position", "gtid", "undo", "move", "why")},
-        )
-    return with_form(dag, rewind_params())
-
-
-def make_backfill_dag(config: SourceConfig, path: Path) -> DAG:
-    """Return the DAG whose runs merge the archived batches of their dates once more.
-
-    It has runs only where Airflow's own backfill, or somebody by hand, asks for them. `max_active_runs` is for tidiness alone:
-    runs of one table beside each other, and beside the merges of the source, begin again where another commit came first.
-    """
-    with new_dag(
-        backfill_dag_id(config.source),
-        config.source,
-        description=f"Merges archived batches of {config.server.host}:{config.server.port} once more",
-        doc_md=docs.BACKFILL_DAG.format(source=config.source),
-        schedule=DaysOnRequest(),
-        is_paused_upon_creation=False,
-    ) as dag:
-        BackfillOperator(
-            task_id="backfill",
-            doc_md=docs.BACKFILL,
-            source_file=str(path),
-            **in_pool(config.merge.pool),
-            since="{{ params['from'] or '' }}",
-            until="{{ params.to or '' }}",
-            tables="{{ params.tables | tojson }}",
-            into="{{ params.into }}",
-            copy_suffix="{{ params.copy_suffix }}",
-        )
-    return with_form(dag, PARAMS)
-
-
-def _by_hand(name: str, config: SourceConfig, what: str, doc_md: str) -> DAG:
-    """Return a DAG that runs when somebody asks for it: paused, it would only let the request wait."""
-    return new_dag(
-        name,
-        config.source,
-        description=f"{what} of {config.server.host}:{config.server.port}, when somebody asks for it",
-        doc_md=doc_md,
-        schedule=None,
-        is_paused_upon_creation=False,
-        **no_backfills(),
-    )

@@ -81,14 +81,14 @@ def test_a_file_that_breaks_its_reader_takes_no_dag_from_the_others(sources: Pat
 
 def test_a_source_of_which_airflow_makes_no_dag_takes_none_from_the_others(sources: Path, monkeypatch):
     """It is shown with the wrong files; what Airflow says of it may hold a value of the file, and is not repeated."""
-    real = source_dags.make_backfill_dag
+    real = source_dags.make_request_dag
 
-    def refuses(config: SourceConfig, path: Path):
-        if config.source == "shop":
+    def refuses(request: source_dags.Request, config: SourceConfig, path: Path):
+        if (config.source, request.kind) == ("shop", "backfill"):
             raise ValueError("hunter2")
-        return real(config, path)
+        return real(request, config, path)
 
-    monkeypatch.setattr(source_dags, "make_backfill_dag", refuses)
+    monkeypatch.setattr(source_dags, "make_request_dag", refuses)
     assert sorted(make_dags(sources)) == [f"cdc_stock{kind}" for kind in KINDS]
     with pytest.raises(ConfigError, match=r"ends in ValueError.*shop\.yaml") as error:
         refuse_wrong_sources(sources)
