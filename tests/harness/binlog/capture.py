@@ -163,4 +163,4 @@ class Capture:
 def first_chunk(reader: SnapshotReader, task: SnapshotTask, identity: ServerIdentity) -> Manifest:
     """Read only the first chunk of a snapshot, as a drain does that is killed after it."""
     reader.read(task, identity, datetime.now(UTC))
-    return chunks_of(reader.store, task)[0]
+    return chunks_of(reader.source.store, task)[0]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from cdc_lib import requests
 from cdc_lib.config import Credentials
 from cdc_lib.errors import SourceUnavailable, TableReplaced, TableUnreadable
 from cdc_lib.mysql import connection as connecting
@@ -127,7 +128,7 @@ def test_a_table_that_the_user_may_not_read_is_named(any_server, database, tmp_p
     assert "GRANT SELECT" in record.fault.hint
     any_server.execute(f"GRANT SELECT ON {database}.bad TO {user}@'%'")
     capture.execute("INSERT INTO bad VALUES (1, 1)")
-    few.resume_table(f"{database}.bad", by="test")
+    requests.resume_table(few, f"{database}.bad", by="test")
     assert drained(capture) == []
     task = [task for task in cursor(capture).snapshots if task.name == f"{database}.bad"][-1]
     assert task.complete

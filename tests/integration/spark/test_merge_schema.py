@@ -4,7 +4,7 @@ import pytest
 
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.model.schema import SourceType
-from cdc_lib.status.overview import stopped_findings
+from cdc_lib.status.holdings import stopped_findings
 from cdc_lib.store import layout
 from cdc_lib.store.failed_tables import last_stopped
 from tests.harness.lake.batches import BIGINT, INT, TEXT, Row, table
