@@ -486,7 +486,7 @@ WAYS = {
     "store_of_a_backup": Way("Back up and restore", store_of_a_backup, "", ("cdc run shop",)),
     "upgraded": Way(
         "Upgrade", lambda shop: shop.change(2), "",
-        ("cdc cursor export shop", "cdc version", "cdc doctor", "cdc run shop"),
+        ("cdc cursor export shop", "cdc --version", "cdc doctor", "cdc run shop"),
     ),
     "older_release_after_a_newer_one": Way(
         "has format_version", newer_release_wrote, "has format_version 2", ("cdc run shop",), put_cursor_back
