@@ -160,6 +160,7 @@ def _attempt(
     if request.into == "live":
         tables = _without_held(found, tables, say, said)
     lakes = _lakes(config, tables, request)
+    LAKE_FORMAT.prove(spark)
     for error in LAKE_FORMAT.ensure_namespaces(spark, {lake.name for lake in lakes}).values():
         raise error
     reached = [marker.merged_to for lake in lakes for marker in _markers(spark, config, lake) if marker.merged_to]

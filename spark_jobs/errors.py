@@ -19,7 +19,6 @@ from cdc_lib.errors import (
     StoreUnavailable,
     WrongClock,
 )
-from spark_jobs.sql import text_literal
 
 VALIDATIONS = (
     "Found conflicting files",
@@ -140,9 +139,6 @@ _FAULTS: tuple[tuple[tuple[str, ...], type[CdcError], str], ...] = (
 NO_TABLE = ("NoSuchTableException", "TABLE_OR_VIEW_NOT_FOUND", "NoSuchNamespaceException", "SCHEMA_NOT_FOUND")
 """Names and words of a missing table."""
 
-_REFUSAL = ("[[cdc: ", " cdc] do: ", " cdc]]")
-"""Around message and hint of a statement that ended itself."""
-
 
 @contextmanager
 def translate_errors(action: str, table: str | None = None, **place: str) -> Iterator[None]:
@@ -178,7 +174,7 @@ def fault_of(error: Exception, action: str, place: Mapping[str, str]) -> CdcErro
             hint=hint,
             **place,
         )
-    if (known := _refusal(text, place) or _unset(text, action, place)) is not None:
+    if (known := _unset(text, action, place)) is not None:
         return known
     if any(word in text for word in UNAVAILABLE):
         hint = "It is retried. Check that the lake's catalog (lake.uri) and its storage (lake.warehouse) run, and that this machine reaches them: "
@@ -189,23 +185,6 @@ def fault_of(error: Exception, action: str, place: Mapping[str, str]) -> CdcErro
             tables = place["table"].replace(", ", " ") if "table" in place else "{tables}"
             return kind(f"could not {action}: {_short(text)}", hint=hint.replace("{tables}", tables), **place)
     return MergeError(f"could not {action}: {_short(text)}", **place)
-
-
-def refusing_sql(message: str, hint: str) -> str:
-    """Return the SQL expression that ends a statement: :func:`fault_of` makes a MergeError of it.
-
-    Args:
-        message: SQL expression of the message.
-        hint: what to do.
-    """
-    return f"raise_error(concat('{_REFUSAL[0]}', {message}, '{_REFUSAL[1]}', {text_literal(hint)}, '{_REFUSAL[2]}'))"
-
-
-def _refusal(text: str, place: Mapping[str, str]) -> CdcError | None:
-    """Return the error of :func:`refusing_sql`; None if the text is about something else."""
-    begin, between, end = _REFUSAL
-    message, _, rest = text.partition(begin)[2].partition(between)
-    return MergeError(message, hint=rest.partition(end)[0], **place) if rest else None
 
 
 def _unset(text: str, action: str, place: Mapping[str, str]) -> CdcError | None:

@@ -62,6 +62,14 @@ class LakeFormat(Protocol):
         """
         ...
 
+    def prove(self, spark: SparkSession) -> None:
+        """Prove that this Spark does what merges rely on, before a job changes a table.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        ...
+
     def ensure_namespaces(self, spark: SparkSession, names: Collection[LakeName]) -> dict[LakeName, CdcError]:
         """Create the namespaces of tables, before the tables' threads would race to create them; returns the errors of the others."""
         ...

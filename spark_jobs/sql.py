@@ -9,12 +9,9 @@ from cdc_lib.model.lexer import quoted
 from cdc_lib.model.position import Point
 
 
-def full_name(table: LakeName, branch: str | None = None) -> str:
-    """Return a table's name, or that of one of its branches."""
-    parts = [table.catalog, *table.namespace, table.name]
-    if branch is not None:
-        parts.append(f"branch_{branch}")
-    return ".".join(map(quoted, parts))
+def full_name(table: LakeName) -> str:
+    """Return a table's name."""
+    return ".".join(map(quoted, (table.catalog, *table.namespace, table.name)))
 
 
 def text_literal(text: str) -> str:
@@ -27,10 +24,9 @@ def property_literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def struct(columns: tuple[str, ...], relation: str = "") -> str:
+def struct(columns: tuple[str, ...]) -> str:
     """Return columns as one struct, which compares field by field."""
-    prefix = f"{relation}." if relation else ""
-    return f"struct({', '.join(f'{prefix}{quoted(name)}' for name in columns)})"
+    return f"struct({', '.join(map(quoted, columns))})"
 
 
 def point(at: Point) -> str:
@@ -38,7 +34,6 @@ def point(at: Point) -> str:
     return f"struct({at.epoch}, {at.file}, {at.offset}L)"
 
 
-def belongs(columns: Mapping[str, str], relation: str = "") -> list[str]:
+def belongs(columns: Mapping[str, str]) -> list[str]:
     """Return the conditions that select the rows of a source table: one for each text column and its value."""
-    prefix = f"{relation}." if relation else ""
-    return [f"{prefix}{quoted(name)} = {text_literal(value)}" for name, value in columns.items()]
+    return [f"{quoted(name)} = {text_literal(value)}" for name, value in columns.items()]

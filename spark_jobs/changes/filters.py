@@ -61,15 +61,14 @@ def _with(changes: DataFrame, predicate: str, mode: Mode, table: str) -> DataFra
         plan: Any = kept._jdf.queryExecution().analyzed()  # noqa: SLF001 - no public way to ask
     except (AnalysisException, ParseException) as error:
         raise _refused(predicate, table, str(error).splitlines()[0]) from error
-    if not plan.deterministic() or plan.containsAnyPattern(_subqueries(changes)):
+    if not plan.deterministic() or plan.containsPattern(_subqueries(changes)):
         raise _refused(predicate, table, "its outcome does not follow from the row alone")
     return kept
 
 
 def _subqueries(changes: DataFrame) -> Any:
     classes = java_classes(changes.sparkSession)
-    pattern = classes.static("org.apache.spark.sql.catalyst.trees.TreePattern", "PLAN_EXPRESSION")()
-    return classes.static("scala.jdk.CollectionConverters", "ListHasAsScala")([pattern]).asScala().toSeq()
+    return classes.static("org.apache.spark.sql.catalyst.trees.TreePattern", "PLAN_EXPRESSION")()
 
 
 def _refused(predicate: str, table: str, why: str) -> ConfigError:

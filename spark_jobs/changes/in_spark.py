@@ -15,6 +15,7 @@ from cdc_lib.model.table_commit import Filled
 from cdc_lib.model.table_mode import Mode
 from spark_jobs.changes.computed import written_rows
 from spark_jobs.changes.filters import filtered, lacks_columns
+from spark_jobs.runtime.arrow import frame_of, rows_of_frame
 from spark_jobs.sql import text_literal
 
 
@@ -79,7 +80,7 @@ def fills_here(
         f"CAST({text} AS {types[field.name.lower()]}) AS value_{number}"
         for number, (text, (_, field)) in enumerate(zip(texts, known, strict=True))
     ]
-    values = session.range(1).selectExpr(*casts).toArrow()
+    values = rows_of_frame(session.range(1).selectExpr(*casts))
     return [
         Fill(rule, field.name, value[0].cast(field.type))
         for (rule, field), value in zip(known, values.columns, strict=True)
@@ -91,4 +92,4 @@ def _changed(
 ) -> pa.Table:
     types = {one.name: one.type for one in columns}
     named = ", ".join(f"{quoted(name)} {types.get(name, 'string')}" for name in rows.column_names)
-    return change(session.createDataFrame(rows, named)).toArrow()
+    return rows_of_frame(change(frame_of(session, rows, named)))

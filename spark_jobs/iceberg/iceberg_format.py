@@ -20,6 +20,7 @@ from spark_jobs.iceberg.lake_table import IcebergTable
 from spark_jobs.iceberg.locations import all_locations, namespace_location_of
 from spark_jobs.iceberg.maintenance import Upkeep
 from spark_jobs.iceberg.need import need_of_table
+from spark_jobs.iceberg.proof import prove_commits
 
 
 class IcebergFormat:
@@ -30,6 +31,10 @@ class IcebergFormat:
     ) -> IcebergTable:
         """Return one lake table, which need not exist yet."""
         return IcebergTable(session, name, source, tables)
+
+    def prove(self, spark: SparkSession) -> None:
+        """Prove that commits do what merges rely on."""
+        prove_commits(spark)
 
     def ensure_namespaces(self, spark: SparkSession, names: Collection[LakeName]) -> dict[LakeName, CdcError]:
         """Create the namespaces of tables, before the tables' threads would race to create them; returns the errors of the others."""

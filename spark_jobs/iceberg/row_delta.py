@@ -127,16 +127,16 @@ class RowCommit:
             Py4JJavaError: CommitFailedException if the table's metadata changed since it was loaded.
         """
         expected = self.after
-        change = self._changed(table, expected)
+        change = self.begun(table, expected)
         if expected is not None and (freed := self._freed(change.table().currentSnapshot(), table.io())):
             expected += freed
-            change = self._changed(table, expected)
+            change = self.begun(table, expected)
         published = change.table().currentSnapshot()
         refuse_other_rows(expected, published.summary(), self.of)
         change.commitTransaction()
         return int(published.snapshotId())
 
-    def _changed(self, table: Any, expected: int | None) -> Any:
+    def begun(self, table: Any, expected: int | None) -> Any:
         """Return a transaction with the files, which is not committed."""
         change = table.newTransaction()
         refuse_moved(change.table(), self.parent, self.of)

@@ -22,6 +22,7 @@ from cdc_lib.verify.judgement import RowState
 from cdc_lib.verify.lake import states_of
 from spark_jobs.errors import translate_errors
 from spark_jobs.lake_format import LAKE_FORMAT
+from spark_jobs.runtime.arrow import frame_of
 from spark_jobs.sql import belongs, full_name, point, struct
 
 
@@ -61,7 +62,7 @@ class SparkLakeSums:
         # A table of Arrow needs no Python on the executors.
         ranges, buckets = zip(*parts, strict=True)
         named = {"range": pa.array(ranges, pa.int32()), "bucket": pa.array(buckets, pa.int64())}
-        chosen = self.spark.createDataFrame(pa.table(named)).hint("broadcast")
+        chosen = frame_of(self.spark, pa.table(named), "range INT, bucket BIGINT").hint("broadcast")
         with translate_errors("read the lake table", subject.schema.name):
             rows = self._hashed(subject, snapshot, cuts, within=_bounds(subject, cuts, {part.range for part in parts}))
             rows = rows.selectExpr("*", f"{subject.lake_bucket} AS bucket")

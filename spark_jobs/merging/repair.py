@@ -68,6 +68,7 @@ class SparkRepairer:
     def _written(self, request: RepairRequest, reread: Reread) -> str:
         """Write re-selected rows into the table; returns why that cannot be done, empty on success."""
         subject, table = request.subject, request.schema.name
+        LAKE_FORMAT.prove(self.spark)
         session = table_session(self.spark, self.config)
         routed = {table: request.target.routed}
         target = LAKE_FORMAT.table(session, subject.lake, self.config.source, routed)

@@ -147,6 +147,7 @@ def merge(
         changed: the changes of each table in earlier plans of this job, which are added to.
     """
     began = time.monotonic()
+    LAKE_FORMAT.prove(spark)
     changed = Counter() if changed is None else changed
     batches = load_plan(store, plan) if batches is None else batches
     before = last_cut(store, config.source, plan.last_merge)

@@ -22,12 +22,14 @@ from cdc_lib.model.lexer import quoted
 from cdc_lib.store.objects.open import open_store
 from cdc_lib.store.objects.probe import PROBES
 from spark_jobs.errors import said
+from spark_jobs.lake_format import LAKE_FORMAT
 from spark_jobs.probing.faults import cause_of, fault
 from spark_jobs.probing.limits import STORE
 from spark_jobs.runtime.attach import tag_thread
 from spark_jobs.runtime.executors import lacking_on
 from spark_jobs.runtime.parallelism import is_local
 from spark_jobs.runtime.session import set_for, store_session, table_session
+from spark_jobs.runtime.versions import iceberg_version, refuse_other_versions
 from spark_jobs.sql import full_name
 
 MOST_TASKS = 8
@@ -92,7 +94,7 @@ def check_store(spark: SparkSession, config: SourceConfig) -> Iterator[Finding]:
 
 
 def check_lake(spark: SparkSession, config: SourceConfig) -> Iterator[Finding]:
-    """Yield a finding about a table that is created, written by executors, read by executors, and dropped.
+    """Yield findings about commits, and about a table that is created, written by executors, read by executors, and dropped.
 
     Raises:
         CdcError: one of it fails.
@@ -100,6 +102,9 @@ def check_lake(spark: SparkSession, config: SourceConfig) -> Iterator[Finding]:
     lake = config.lake
     with _doing("open the lake's catalog"):
         session = table_session(spark, config)
+        refuse_other_versions(session)
+        LAKE_FORMAT.prove(session)
+    yield Finding("ok", f"Spark {spark.version} with Iceberg {iceberg_version(session)} commits merges")
     name = f"cdc_probe_{secrets.token_hex(4)}"
     table = LakeName(lake.catalog, lake.namespace_of(config.source, name), name)
     with _namespace(session, table), _table(session, table):

@@ -1,7 +1,8 @@
 """Additional jars for Spark, pinned by hash in ``jars.lock`` and fetched once into the download cache.
 
 Fetching is done by the Ivy that pyspark ships, so Maven is not needed. Each line of the lock reads
-``name group:artifact:version[:classifier] sha256``; a name may be on several lines and means all of them.
+``name[@spark] group:artifact:version[:classifier] sha256``; a name may be on several lines and means all of them, or those of the
+installed Spark: ``iceberg@3.5`` is for Spark 3.5 alone.
 
 Environment: ``CDC_CACHE`` is the folder of downloads (default ``~/.cache/lakecdc``); ``CDC_JARS`` names a folder that
 already holds the jars under Maven's file names, for machines that fetch nothing.
@@ -10,6 +11,7 @@ already holds the jars under Maven's file names, for machines that fetch nothing
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import os
 import subprocess
@@ -49,6 +51,7 @@ class Jar:
     version: str
     sha256: str
     classifier: str = ""
+    spark: str = ""
 
     @property
     def coordinates(self) -> str:
@@ -66,9 +69,9 @@ def locked_jars(lock_file: Path = LOCK_FILE) -> list[Jar]:
     jars = []
     for line in lock_file.read_text().splitlines():
         if line and not line.startswith("#"):
-            name, coordinates, sha256 = line.split()
-            group, artifact, version, *classifier = coordinates.split(":")
-            jars.append(Jar(name, group, artifact, version, sha256, *classifier))
+            (name, _, spark), (coordinates, sha256) = line.split()[0].partition("@"), line.split()[1:]
+            group, artifact, version, classifier, *_ = *coordinates.split(":"), ""
+            jars.append(Jar(name, group, artifact, version, sha256, classifier, spark))
     return jars
 
 
@@ -89,11 +92,27 @@ def jar_paths(names: Iterable[str]) -> list[Path]:
     locked = locked_jars()
     paths: list[Path] = []
     for name in names:
-        jars = [jar for jar in locked if jar.name == name]
-        if not jars:
+        named = [jar for jar in locked if jar.name == name]
+        if not named:
             raise ConfigError(f"no jar is called {name!r}", hint=f"the names are in {LOCK_FILE.name}")
+        jars = [jar for jar in named if jar.spark in ("", installed_spark())]
+        if not jars:
+            raise ConfigError(
+                f"{LOCK_FILE.name} has no {name} for Spark {installed_spark()}",
+                hint=f"Install a pyspark of {', '.join(sorted({jar.spark for jar in named}))}.",
+            )
         paths.extend(_find(jar) or _fetch(jar) for jar in jars)
     return paths
+
+
+def installed_spark() -> str:
+    """Return the first two numbers of pyspark's version."""
+    return minor_of(importlib.import_module("pyspark.version").__version__)
+
+
+def minor_of(version: str) -> str:
+    """Return the first two numbers of a version."""
+    return ".".join(version.split(".")[:2])
 
 
 def _find(jar: Jar) -> Path | None:

@@ -41,7 +41,11 @@ FOLLOWED_ELSEWHERE = {
     "the DAGs and operators of lakecdc need Airflow … or later, and this is …": "tests/unit/airflow/test_airflow_versions.py::test_an_older_airflow_is_refused_in_one_sentence",
     "Spark Connect (sc://) is not supported, …": "tests/unit/config/test_spark_master.py::test_spark_connect_is_refused_and_the_error_names_what_to_use",
     "SPARK_HOME names …, which is not Spark …": "tests/unit/spark/test_gateway.py::test_another_spark_of_the_machine_is_refused_before_it_starts",
-    "this is Spark … with Iceberg …: a merge needs …": "tests/unit/spark/test_versions.py::test_versions_that_write_otherwise_are_refused",
+    "this is Spark … with Iceberg …: jobs need …": "tests/unit/spark/test_versions.py::test_versions_that_were_not_seen_to_be_right_are_refused",
+    "Spark … with Iceberg … cannot commit merges: …": (
+        "tests/integration/spark/test_proof.py::test_a_merge_on_an_iceberg_that_commits_otherwise_is_refused_and_changes_nothing"
+    ),
+    "jars.lock has no … for Spark …": "tests/unit/spark/test_jars.py::test_jars_are_those_of_the_installed_spark",
     "the lake table … has a marker that does not count: …": "tests/integration/spark/test_foreign_changes.py::test_a_lake_table_that_another_writer_changed_stops_and_the_others_continue",
     "this machine's clock is at …, and that of the store at …": "tests/integration/spark/test_clocks_of_workers.py::test_a_worker_whose_clock_is_ahead_merges_nothing_and_the_next_one_everything",
     "this machine's clock is at …, and the last commit of the lake table … is of …": "tests/integration/spark/test_clocks_of_workers.py::test_a_table_whose_last_commit_is_of_the_future_waits_and_the_error_names_both_clocks",

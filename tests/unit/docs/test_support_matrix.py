@@ -12,7 +12,7 @@ import pyspark
 import pytest
 import yaml
 
-from spark_jobs.runtime.jars import locked_jars
+from spark_jobs.runtime.jars import installed_spark, locked_jars
 from tests.harness.docs.pages import ROOT
 from tests.harness.servers.azure import PACKAGE
 from tests.harness.servers.azure import VERSION as AZURITE
@@ -20,11 +20,13 @@ from tests.harness.servers.features import SINCE
 from tests.harness.servers.gcs import VERSION as FAKE_GCS
 from tests.harness.servers.s3 import VERSITYGW
 from tests.harness.servers.versions import DEFAULT, KNOWN, MYSQL_JARS, UnknownVersion, chosen, release
+from tests.harness.spark.versions import OTHERS
 
 PAGE = (ROOT / "docs" / "operations" / "support-matrix.md").read_text()
 LOCK = (ROOT / "requirements.lock").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-JARS = {jar.name: jar.version for jar in locked_jars()}
+OF_THIS_SPARK = [jar for jar in locked_jars() if jar.spark in ("", installed_spark())]
+JARS = {jar.name: jar.version for jar in OF_THIS_SPARK}
 NAMES = {"mysql": "MySQL", "mariadb": "MariaDB"}
 
 
@@ -106,8 +108,15 @@ def test_what_is_pinned_is_what_the_matrix_calls_tested():
 def test_what_reads_batches_is_of_the_hadoop_inside_pyspark():
     """Hadoop's clients of stores work with the same version of it only."""
     (client,) = Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar")
-    of_hadoop = {jar.version for jar in locked_jars() if jar.group == "org.apache.hadoop"}
+    of_hadoop = {jar.version for jar in OF_THIS_SPARK if jar.group == "org.apache.hadoop"}
     assert of_hadoop == {client.stem.rpartition("-")[2]}
+
+
+def test_other_sparks_of_the_matrix_are_those_that_the_suite_runs_with_their_iceberg():
+    run = {row.version for row in TESTED if row.command.endswith("test_other_sparks.py`")}
+    runtimes = {jar.spark: jar.version for jar in locked_jars() if jar.name == "iceberg"}
+    assert run == {f"{spark} with Iceberg {runtimes[spark.rpartition('.')[0]]}" for spark in OTHERS}
+    assert {spark.rpartition(".")[0] for spark in OTHERS} == set(runtimes) - {installed_spark()}
 
 
 def test_servers_in_jars_are_in_the_lock():

@@ -62,6 +62,21 @@ def test_a_fetched_jar_is_cached_only_if_its_hash_is_right(one_jar, monkeypatch,
     assert not (tmp_path / "cache" / "jars" / one_jar.file_name).exists()
 
 
+def test_jars_are_those_of_the_installed_spark(one_jar, monkeypatch, tmp_path):
+    lock, sha256 = jars.LOCK_FILE, one_jar.sha256
+    lock.write_text(
+        f"lake@3.5 a:a:1 {sha256}\nlake@4.0 a:a:2 {sha256}\nlake a:b:1:fat {sha256}\nold@3.5 a:c:1 {sha256}\n"
+    )
+    for name in ("a-1.jar", "a-2.jar", "b-1-fat.jar"):
+        (tmp_path / name).write_bytes(b"classes")
+    for spark, name in (("3.5", "a-1.jar"), ("4.0", "a-2.jar")):
+        monkeypatch.setattr(jars, "installed_spark", lambda spark=spark: spark)
+        assert jar_paths(["lake"]) == [tmp_path / name, tmp_path / "b-1-fat.jar"]
+    with pytest.raises(ConfigError, match=r"has no old for Spark 4\.0") as refused:
+        jar_paths(["old"])
+    assert refused.value.hint == "Install a pyspark of 3.5."
+
+
 def test_a_name_that_is_not_in_the_lock_is_refused():
     with pytest.raises(ConfigError, match="no jar is called 'delta'"):
         jar_paths(["delta"])
