@@ -30,12 +30,13 @@ BESIDE = ("httpx", "psutil", "uv")
 """What they need too: of Airflow's image where it pins them."""
 
 
-def airflow_venv(version: str, *, for_tests: bool = False) -> Path:
+def airflow_venv(version: str, *, for_tests: bool = False, python: str = sys.executable) -> Path:
     """Return the Python of an environment with a version of Airflow and what this project needs, but not the project itself.
 
     Args:
         version: one that has its image's pins in :data:`IMAGES`, or one of :data:`REFUSED`, or ``floors``.
         for_tests: whether tests run in it: with the project as an editable install, and what they need.
+        python: its path; the pins of an image are for 3.12.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
@@ -62,11 +63,13 @@ def airflow_venv(version: str, *, for_tests: bool = False) -> Path:
         if for_tests:
             arguments += [one for extra in ("azure", "gcs", "tunnel") for one in extras[extra]]
         made_of = " ".join(arguments) + pins.read_text()
-    digest = hashlib.sha256(f"{sys.version_info[:2]} {made_of} {ROOT if for_tests else ''}".encode()).hexdigest()[:12]
+    digest = hashlib.sha256(
+        f"{sys.version_info[:2] if python == sys.executable else python} {made_of} {ROOT if for_tests else ''}".encode()
+    ).hexdigest()[:12]
     folder = cache_dir() / f"airflow-{version}-{digest}"
     with one_at_a_time(cache_dir() / ".airflow-venv.lock"):
         if not (folder / "made").is_file():
-            _uv("venv", "--clear", "--python", sys.executable, str(folder))
+            _uv("venv", "--clear", "--python", python, str(folder))
             _uv("pip", "install", "--python", str(folder / "bin" / "python"), *arguments)
             if for_tests:
                 _uv(

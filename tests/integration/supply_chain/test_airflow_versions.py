@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -46,7 +48,7 @@ print("SEEN", json.dumps({
 """
 
 
-def seen(version, folder):
+def seen(version, folder, python=sys.executable):
     """Return what an Airflow of a version makes of the DAG files, the plugin and the provider, over one source."""
     sources = folder / "sources"
     sources.mkdir()
@@ -62,7 +64,7 @@ def seen(version, folder):
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "CDC_SOURCES": str(sources),
     }
-    command = [str(airflow_venv(version)), "-c", LOOK, str(ROOT / "dags")]
+    command = [str(airflow_venv(version, python=python)), "-c", LOOK, str(ROOT / "dags")]
     done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
@@ -71,8 +73,23 @@ def seen(version, folder):
 
 @pytest.mark.parametrize("version", ["3.1.8", "3.2.2"])
 def test_an_older_airflow_3_has_every_module_the_plugin_and_the_dags(version, tmp_path):
-    """The tests run in the newest one. Retry policies are of 3.3."""
-    found = seen(version, tmp_path)
+    """The tests run in the newest one."""
+    whole(seen(version, tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", ["3.1.7", "3.2.1"])
+def test_a_managed_airflow_has_every_module_the_plugin_and_the_dags(version, tmp_path):
+    """Cloud Composer has 3.1.7, MWAA 3.2.1: with the pins of their Python."""
+    python = shutil.which("python3.12")
+    if python is None:
+        pytest.skip("no Python 3.12 on PATH")
+    whole(seen(version, tmp_path, python))
+
+
+def whole(found):
+    """Check what an Airflow has made. Retry policies are of 3.3."""
     assert list(found.pop("broken")) == ["cdc_airflow.retry_policy"]
     assert found.pop("dags") == [
         "cdc_maintenance",
