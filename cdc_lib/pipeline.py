@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from cdc_lib.merge.planner import Merging, plan_of
+from cdc_lib.merge.planner import Merging
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.missing_transactions import MissingTransactions
@@ -20,7 +20,7 @@ from cdc_lib.model.observation import TablesObservation
 from cdc_lib.model.results import AckResult, DrainResult
 from cdc_lib.model.window import DrainUnit, SnapshotTask
 from cdc_lib.plan.ack import refuse_used_twice
-from cdc_lib.plan.gaps import planned_cursor, refuse_lost
+from cdc_lib.plan.gaps import planned_cursor
 from cdc_lib.snapshot.division import log_progress
 from cdc_lib.source import Source
 from cdc_lib.steps.ack import acknowledge, over_durable
@@ -107,15 +107,7 @@ class Pipeline(Source):
             BatchesMissing: the next batch is not stored.
             CursorMissing: a cursor is missing, although the source has begun.
         """
-        refuse_lost(self)
-        drained, lake = self.cursor(DRAIN), self.cursor(LAKE)
-        if drained is None or lake is None:
-            return None
-        if lake.is_merging:
-            lake = Merging(self).withdrawn(drained, lake, by)
-        if not lake.is_merging:
-            lake = Merging(self).planned(drained, lake)
-        return plan_of(lake) if lake.is_merging else None
+        return Merging(self).plan(by)
 
     def ack_lake(self, *, by: str) -> AckResult:
         """Move the lake cursor over the merge in flight if its cut is published.

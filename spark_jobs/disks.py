@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from cdc_lib.config.source import SourceConfig
-from cdc_lib.doctor.lake_check import sqlite_file
-from cdc_lib.doctor.warehouse_check import folder_of
+from cdc_lib.lake.location import local_folder, sqlite_file
 from cdc_lib.store.objects.full_disk import free_bytes
 
 
@@ -16,7 +15,7 @@ def disks_of(config: SourceConfig) -> str:
     temporary = config.merge.conf.get("spark.local.dir") or os.environ.get("SPARK_LOCAL_DIRS") or "/tmp"  # noqa: S108 - as Spark does
     uri = config.lake.uri or ""
     found = (
-        folder_of(config.lake.warehouse or ""),
+        local_folder(config.lake.warehouse or ""),
         sqlite_file(uri).parent if uri.startswith("jdbc:sqlite:") else None,
         config.store.folder if config.store.scheme == "file" else None,
         Path(temporary.split(",")[0]),

@@ -6,15 +6,18 @@ import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from cdc_lib.config.credentials import Credentials, take_handed
 from cdc_lib.config.source import SourceConfig
+from cdc_lib.merge.planner import Merging
 from cdc_lib.model.pace import counted
-from cdc_lib.pipeline import Pipeline
-from cdc_lib.reselect.rows import Reselector
 from cdc_lib.source import Source
 from spark_jobs.job import arguments_of, ended, log_in
 from spark_jobs.merging.run import run
+
+if TYPE_CHECKING:
+    from cdc_lib.reselect.rows import Reselector
 
 __all__ = ["main", "run"]
 
@@ -27,12 +30,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _merge(config: SourceConfig, options: argparse.Namespace, *, handed: Credentials | None) -> str:
     # Planning a merge reads the store alone; no log-in to the source is needed for it.
-    pipeline = Pipeline.open(config, Credentials("", ""))
-    plan = pipeline.plan_merge(by=options.by)
+    source = Source.open(config, Credentials("", ""))
+    again = partial(Merging(source).plan, options.by)
+    plan = again()
     if plan is None:
         return "nothing to merge"
     origin = partial(_reselector, config, handed) if config.reselect.is_on else None
-    cut = run(config, plan, pipeline.store, origin, partial(pipeline.plan_merge, by=options.by))
+    cut = run(config, plan, source.store, origin, again)
     if cut is None:
         return "nothing to merge"
     return f"cut {cut.merge_id} at {cut.position}, {counted(sum(t.changes for t in cut.tables), 'change')}"
@@ -40,6 +44,8 @@ def _merge(config: SourceConfig, options: argparse.Namespace, *, handed: Credent
 
 def _reselector(config: SourceConfig, handed: Credentials | None) -> Reselector:
     """Return a re-selector of the source's rows."""
+    from cdc_lib.reselect.rows import Reselector
+
     return Reselector.of(Source.open(config, log_in(config, handed)))
 
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from cdc_lib.doctor.warehouse_check import folder_of
+from cdc_lib.lake.location import local_folder
 from cdc_lib.model.finding import Finding
 
 _MOST = 200
@@ -24,7 +24,7 @@ def shared_folders(file: Path, catalog: str) -> Iterator[Finding]:
         catalog: its name.
     """
     for table, location in _tables(file, catalog):
-        path = folder_of(location)
+        path = local_folder(location)
         if path is None or not path.is_file() or (other := _other_table(path)) is None:
             continue
         yield Finding(

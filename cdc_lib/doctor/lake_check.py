@@ -8,12 +8,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from cdc_lib.config import SourceConfig
 from cdc_lib.doctor.folder_check import shared_folders
 from cdc_lib.doctor.rest_check import check_rest
 from cdc_lib.doctor.warehouse_check import check_warehouse, fault_of_folder
+from cdc_lib.lake.location import sqlite_file
 from cdc_lib.model.finding import Finding
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.cuts import last_cut
@@ -54,11 +55,6 @@ def check_lake(config: SourceConfig, store: ObjectStore) -> Iterator[Finding]:
     warehouse = check_warehouse(lake, config.store, store)
     if warehouse is not None:
         yield warehouse
-
-
-def sqlite_file(uri: str) -> Path:
-    """Return the file of a SQLite catalog."""
-    return Path(unquote(uri.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]))
 
 
 def _sqlite(file: Path) -> Finding:

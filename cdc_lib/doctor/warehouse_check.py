@@ -6,10 +6,11 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from cdc_lib.config import LakeConfig, StoreConfig
 from cdc_lib.errors import CdcError, StoreUnavailable
+from cdc_lib.lake.location import local_folder
 from cdc_lib.model.finding import Finding
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store.objects.full_disk import free_bytes, full_disk
@@ -32,7 +33,7 @@ def check_warehouse(lake: LakeConfig, config: StoreConfig, store: ObjectStore) -
     """
     warehouse = lake.warehouse or ""
     scheme = urlsplit(warehouse).scheme
-    folder = folder_of(warehouse)
+    folder = local_folder(warehouse)
     if folder is not None and (lake.type != "rest" or scheme == "file"):
         return _writable(folder)
     if scheme in ("s3", "s3a"):
@@ -42,14 +43,6 @@ def check_warehouse(lake: LakeConfig, config: StoreConfig, store: ObjectStore) -
     if scheme:
         return Finding("info", f"the warehouse {warehouse} was not checked: cdc doctor has no client for {scheme}:")
     return None
-
-
-def folder_of(warehouse: str) -> Path | None:
-    """Return the folder of a local warehouse; None for another."""
-    parts = urlsplit(warehouse)
-    if parts.scheme not in ("", "file") or not parts.path:
-        return None
-    return Path(unquote(parts.path))
 
 
 def fault_of_folder(folder: Path) -> str:

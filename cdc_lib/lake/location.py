@@ -1,8 +1,10 @@
-"""Locations of new lake tables; existing tables keep their location. Pure."""
+"""Locations of lake tables and catalogs; existing tables keep theirs. Pure."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.folder import below, folder_of, is_plain_folder
@@ -78,3 +80,16 @@ def _path(location: str, *, up: bool) -> str:
         elif part not in ("", "."):
             parts.append(part.casefold())
     return "/".join((f"{family}:", *parts, ""))
+
+
+def local_folder(location: str) -> Path | None:
+    """Return the folder of a warehouse or table on this machine; None for another place."""
+    parts = urlsplit(location)
+    if parts.scheme not in ("", "file") or not parts.path:
+        return None
+    return Path(unquote(parts.path))
+
+
+def sqlite_file(uri: str) -> Path:
+    """Return the file of a SQLite catalog."""
+    return Path(unquote(uri.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]))

@@ -13,7 +13,7 @@ from cdc_lib.lake.routing import indistinct_tables, lake_merges
 from cdc_lib.merge.answers import undecided
 from cdc_lib.merge.chunks import first_reads
 from cdc_lib.merge.held import next_merge
-from cdc_lib.model.cursor import LAKE, Cursor
+from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.model.gtid import WindowGtids
 from cdc_lib.model.held_table import held_in
 from cdc_lib.model.manifest import Manifest
@@ -25,7 +25,7 @@ from cdc_lib.model.window import SnapshotTask
 from cdc_lib.model.xa import OpenTransaction
 from cdc_lib.model.xa_settlement import check_in_snapshots, not_replayed, opened_before, settle
 from cdc_lib.plan.ack import over_window
-from cdc_lib.plan.gaps import as_gap, chain_of
+from cdc_lib.plan.gaps import as_gap, chain_of, refuse_lost
 from cdc_lib.ports import CursorStore
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.source import Source
@@ -48,6 +48,18 @@ class Merging:
     """
 
     source: Source
+
+    def plan(self, by: str) -> MergePlan | None:
+        """Return the batches to merge; see :meth:`cdc_lib.pipeline.Pipeline.plan_merge`."""
+        refuse_lost(self.source)
+        drained, lake = self.source.cursor(DRAIN), self.source.cursor(LAKE)
+        if drained is None or lake is None:
+            return None
+        if lake.is_merging:
+            lake = self.withdrawn(drained, lake, by)
+        if not lake.is_merging:
+            lake = self.planned(drained, lake)
+        return plan_of(lake) if lake.is_merging else None
 
     def planned(self, drain: Cursor, lake: Cursor, most: int | None = None) -> Cursor:
         """Return the lake cursor with the next merge in flight; unchanged if there is nothing to merge.

@@ -44,6 +44,7 @@ from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.lookup_session import look_up_session, numbers_of, on_server, watermark_after
 from cdc_lib.mysql.server_facts import read_binlog_end
 from cdc_lib.plan.gaps import planned_cursor
+from cdc_lib.reselect.result import Refused, Reread
 from cdc_lib.snapshot.by_key import can_be_looked_up, converts_exactly, select_by_keys
 from cdc_lib.snapshot.columns import with_order
 from cdc_lib.snapshot.key_ranges import select_in_range
@@ -55,38 +56,6 @@ _FOUND, _MISSING = "0", "1"
 
 REPLACED = "\ufffd"
 """What replaces invalid bytes in a text, with ``invalid_text: replace``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reread:
-    """Result of a re-selection.
-
-    Args:
-        batch: its rows, in the shape of a snapshot's chunk.
-        rows: number of keys with a row.
-        missing: number of keys without a row: the batch holds a delete for each.
-        reach: low and high watermark.
-    """
-
-    batch: StoredBatch
-    rows: int
-    missing: int
-    reach: Reselected
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Why rows could not be re-selected.
-
-    Args:
-        why: the reason, as a clause.
-        again: whether a retry may succeed.
-        replaced: whether the source has another table by now, or none: only a new snapshot shows what became of the rows.
-    """
-
-    why: str
-    again: bool = False
-    replaced: bool = False
 
 
 class _Changed(SourceError):

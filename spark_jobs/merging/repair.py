@@ -22,7 +22,8 @@ from cdc_lib.merge.plan import MergeInput
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.table_commit import Filled, TableCommit
 from cdc_lib.ports import LakeRows, MergeChanges, ObjectStore
-from cdc_lib.reselect.rows import Refused, Reread, Reselector
+from cdc_lib.reselect.result import Refused, Reread
+from cdc_lib.reselect.rows import Reselector
 from cdc_lib.store import layout
 from cdc_lib.store.clock import refuse_later_commit
 from cdc_lib.verify.cell_arrays import key_columns

@@ -28,7 +28,7 @@ from cdc_lib.model.table_mode import ONE_VERSION_MODES, Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import LakeRows, MergeChanges
 from cdc_lib.reselect.policy import reads_all
-from cdc_lib.reselect.rows import Refused
+from cdc_lib.reselect.result import Refused
 from spark_jobs.changes.in_spark import fills_here, filtered_here
 from spark_jobs.lake_format import LakeTarget
 from spark_jobs.merging.job import MergeJob

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,12 +31,16 @@ from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.policy import reads_all
-from cdc_lib.reselect.rows import Refused, Reread, Reselector
+from cdc_lib.reselect.result import Refused, Reread
 from cdc_lib.store import layout
 from spark_jobs.changes.in_spark import filtered_here
 
+if TYPE_CHECKING:
+    # It takes the driver and the decoder along, which few merges need.
+    from cdc_lib.reselect.rows import Reselector
+
 Say = Callable[[str], None]
-Origin = Callable[[], Reselector]
+Origin = Callable[[], "Reselector"]
 """Opens the source; called only if rows are re-selected."""
 
 

@@ -22,9 +22,9 @@ from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.doctor.java_check import java_of
-from cdc_lib.doctor.lake_check import sqlite_file
 from cdc_lib.errors import ConfigError
 from cdc_lib.jobs.secrets import secret_variables
+from cdc_lib.lake.location import sqlite_file
 from cdc_lib.lake.s3_settings import is_in_s3, only_catalog_knows, takes_settings_of_store
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.spark_master import is_in_one_process

@@ -17,7 +17,8 @@ from cdc_lib.model.position import Point
 from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.server_facts import facts_of
-from cdc_lib.reselect.rows import Reread, Reselector
+from cdc_lib.reselect.result import Reread
+from cdc_lib.reselect.rows import Reselector
 from cdc_lib.source import Source
 from cdc_lib.store.objects.local import LocalStore
 from tests.bench.processes import ROOT

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 
-from cdc_lib.binlog.charsets.registry import READABLE, decoded
 from cdc_lib.model.lexer import Quoting, is_quoted_name, tokens
 
 UNKNOWN = "\ufffd"
@@ -51,7 +50,7 @@ def text_of(raw: bytes, charset: str, *, with_rows: bool = False) -> tuple[str, 
         return made if is_made else _ascii(raw)
     if charset in _UTF8:
         return _utf8(raw)
-    if charset not in READABLE:
+    if not _is_readable(charset):
         return _ascii(raw)
     if charset in _UNCERTAIN_CHARACTERS:
         text, known = _ascii(raw)
@@ -62,7 +61,7 @@ def text_of(raw: bytes, charset: str, *, with_rows: bool = False) -> tuple[str, 
 
 def readings_of(raw: bytes, charset: str) -> tuple[str, ...]:
     """Return the two texts of a statement that :func:`text_of` does not read, because people and servers may have written it; else none."""
-    if charset in _UTF8 or charset not in READABLE or not _OF_SERVER.match(raw):
+    if charset in _UTF8 or not _OF_SERVER.match(raw) or not _is_readable(charset):
         return ()
     found = (_utf8(raw), _decoded(raw, charset))
     return tuple(text for text, _ in found) if all(known for _, known in found) else ()
@@ -138,7 +137,15 @@ def _ascii(raw: bytes) -> tuple[str, bool]:
     return raw.decode("ascii", "replace"), raw.isascii()
 
 
+def _is_readable(charset: str) -> bool:
+    from cdc_lib.binlog.charsets.registry import READABLE
+
+    return charset in READABLE
+
+
 def _decoded(raw: bytes, charset: str) -> tuple[str, bool]:
+    from cdc_lib.binlog.charsets.registry import decoded
+
     if charset == "sjis":
         # The servers' own table gives a backslash for one pair of bytes; this codec tells the two apart.
         text = raw.decode("shift_jis", "replace").replace("\N{FULLWIDTH REVERSE SOLIDUS}", UNKNOWN)

@@ -12,7 +12,8 @@ from cdc_lib.errors import DateInKey, UnsupportedValue
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
-from cdc_lib.reselect.rows import Reread, Reselector
+from cdc_lib.reselect.result import Reread
+from cdc_lib.reselect.rows import Reselector
 from cdc_lib.snapshot import key_dates
 from cdc_lib.store import layout
 from tests.harness.binlog.capture import Capture

@@ -17,7 +17,8 @@ from cdc_lib.mysql.information_schema import InformationSchema
 from cdc_lib.mysql.lookup_session import watermark_after
 from cdc_lib.mysql.watermark import low_watermark
 from cdc_lib.reselect import rows as reselecting
-from cdc_lib.reselect.rows import Refused, Reread, Reselector
+from cdc_lib.reselect.result import Refused, Reread
+from cdc_lib.reselect.rows import Reselector
 from cdc_lib.store import layout
 from tests.harness.binlog.capture import Capture
 

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from cdc_lib.config import load_source
-from cdc_lib.doctor.lake_check import sqlite_file
+from cdc_lib.lake.location import sqlite_file
 from cdc_lib.store import layout
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.windows import stored_windows

@@ -11,8 +11,7 @@ import pytest
 
 from cdc_lib.config.maintenance import MaintenanceConfig
 from cdc_lib.doctor.folder_check import shared_folders
-from cdc_lib.doctor.lake_check import sqlite_file
-from cdc_lib.lake.location import table_location
+from cdc_lib.lake.location import sqlite_file, table_location
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.objects.local import LocalStore
 from spark_jobs.iceberg import table_definition

@@ -27,7 +27,7 @@ from cdc_lib.model.lake_table import Reselected
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.position import Point
 from cdc_lib.pipeline import Pipeline
-from cdc_lib.reselect.rows import Reread
+from cdc_lib.reselect.result import Reread
 from cdc_lib.store import documents
 from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.objects.local import LocalStore
