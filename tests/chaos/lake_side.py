@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -19,6 +20,7 @@ from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.model.verify import Report
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.read import Lake as ReadLake
+from cdc_lib.reselect.rows import Reselector
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.verify.whole.tables import Verifier
 from spark_jobs.backfill import backfill
@@ -58,7 +60,7 @@ class LakeSide:
         config, store = self.pipeline.config, self.pipeline.store
         batches = load_plan(store, plan)
         if needs_spark(config, store, batches):
-            origin = self.pipeline.reselector if config.reselect.is_on else None
+            origin = partial(Reselector.of, self.pipeline) if config.reselect.is_on else None
             merge(self.spark(), config, plan, store, self._noted, batches=batches, origin=origin)
         else:
             run(config, plan, store)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import cdc_lib.mysql.connection
 import cdc_lib.mysql.xa_recover
@@ -16,6 +17,7 @@ from cdc_lib.errors import CdcError
 from cdc_lib.model.merge_plan import MergePlan
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.ports import ObjectStore
+from cdc_lib.reselect.rows import Reselector
 from cdc_lib.retention.garbage_collector import carry_out, plan_collection
 from cdc_lib.store import documents
 from cdc_lib.store.cursors import ObjectCursorStore
@@ -109,7 +111,7 @@ def _in_spark(job: Job, pipeline: Pipeline) -> None:
     config, store = pipeline.config, pipeline.store
     if job.step == "merge":
         plan = documents.load(MergePlan, json.dumps(job.plan).encode(), "the job")
-        merge(config, plan, store, pipeline.reselector if config.reselect.is_on else None)
+        merge(config, plan, store, partial(Reselector.of, pipeline) if config.reselect.is_on else None)
         return
     with spark_session(config) as spark:
         if job.step == "backfill":

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import pymysql
@@ -14,6 +15,7 @@ from cdc_lib import requests
 from cdc_lib.errors import CdcError
 from cdc_lib.merge.load import load_plan
 from cdc_lib.model.cursor import DRAIN, LAKE
+from cdc_lib.reselect.rows import Reselector
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.merging.run import merge, needs_spark, run
 from tests.fuzz.sql.compare import differences
@@ -203,7 +205,7 @@ class Running:
             return
         batches = load_plan(home.store, plan)
         if needs_spark(home.config, home.store, batches):
-            origin = pipeline.reselector if home.config.reselect.is_on else None
+            origin = partial(Reselector.of, pipeline) if home.config.reselect.is_on else None
             merge(home.spark, home.config, plan, home.store, lambda _: None, batches=batches, origin=origin)
         else:
             run(home.config, plan, home.store)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from cdc_lib.reselect.rows import Reselector
 from cdc_lib.status.overview import status_of
 from tests.harness.lake.ddl_source import Followed
 
@@ -27,7 +30,7 @@ STATEMENTS = {
 def source(request, any_server, database, tmp_path, lake):
     """Two tables in the lake, of which r has rows to come that lack a default."""
     source = Followed(any_server, database, tmp_path, lake, on_error=request.param)
-    lake.origin = source.capture.pipeline.reselector
+    lake.origin = partial(Reselector.of, source.capture.pipeline)
     source.run(
         "CREATE TABLE r (id INT PRIMARY KEY, v INT, w INT DEFAULT 3)",
         "INSERT INTO r VALUES (1, 1, 1)",
@@ -90,7 +93,7 @@ def test_an_insert_whose_rows_cannot_be_looked_up_reads_its_table_again(
 ):
     """A table without a key, and one whose key took its default: nothing tells which rows are to be read."""
     source = Followed(any_server, database, tmp_path, lake)
-    lake.origin = source.capture.pipeline.reselector
+    lake.origin = partial(Reselector.of, source.capture.pipeline)
     source.run(
         f"CREATE TABLE d ({columns})",
         "INSERT INTO d VALUES (1, 1)" if "PRIMARY" in columns else "INSERT INTO d VALUES (1, 1, 1)",

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -44,7 +45,7 @@ def lake(spark_lake, capture):
     spark, config = spark_lake
     settings = {"lake": config.lake, "reselect": ReselectConfig(when_lag_exceeds=None)}
     lake = Lake(spark, capture.config.model_copy(update=settings), capture.store)
-    lake.origin = capture.pipeline.reselector
+    lake.origin = partial(Reselector.of, capture.pipeline)
     capture.pipeline.plan(by="test")
     return lake
 
@@ -110,7 +111,7 @@ def test_a_document_that_only_differences_are_known_of_is_read_from_the_source(
     capture = Capture(mysql_server, mysql_database, tmp_path, start="latest")
     spark, config = spark_lake
     lake = Lake(spark, capture.config.model_copy(update={"lake": config.lake}), capture.store)
-    lake.origin = capture.pipeline.reselector
+    lake.origin = partial(Reselector.of, capture.pipeline)
     capture.pipeline.plan(by="test")
     capture.execute("CREATE TABLE r (id INT PRIMARY KEY, j JSON, v INT)")
     capture.execute("INSERT INTO r VALUES (1, %s, 0)", ['{"k": 1, "l": "' + "x" * 90 + '"}'])
@@ -277,7 +278,7 @@ def test_whole_rows_come_from_the_log_when_the_source_cannot_be_asked(capture, l
     reselecting(lake, mode="always")
     with pytest.raises(ReselectError):
         lake.merge(capture.pipeline.plan_merge(by="test"))
-    lake.origin = capture.pipeline.reselector
+    lake.origin = partial(Reselector.of, capture.pipeline)
     one_round(capture, lake)
     assert lake.rows(table_of(capture), "id", "v", "w") == [(1, 1, 1), (2, 2, 3)]
 
@@ -381,7 +382,7 @@ def test_tables_that_share_a_lake_table_are_reselected_separately(any_server, da
     spark, config = spark_lake
     settings = {"lake": config.lake, "reselect": ReselectConfig(mode="always")}
     lake = Lake(spark, capture.config.model_copy(update=settings), capture.store)
-    lake.origin = capture.pipeline.reselector
+    lake.origin = partial(Reselector.of, capture.pipeline)
     capture.pipeline.plan(by="test")
     for table in ("r1", "r2"):
         capture.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 
@@ -14,6 +15,7 @@ from cdc_lib.merge.load import load_batches
 from cdc_lib.merge.plan import MergeInput
 from cdc_lib.model.table_commit import TableCommit
 from cdc_lib.ports import MergeChanges
+from cdc_lib.reselect.rows import Reselector
 from cdc_lib.store.objects.local import LocalStore
 from tests.harness.binlog.capture import Capture, first_chunk
 from tests.harness.binlog.row_images import (
@@ -120,7 +122,7 @@ def test_a_generated_column_whose_changes_the_image_omits_is_that_of_the_source(
     """MariaDB omits virtual ones, and 11.8 stored ones too; the lake does not keep the value of the row before."""
     capture.execute(f"CREATE TABLE r (id INT PRIMARY KEY, n INT, g INT AS (n + 1) {kind})")
     capture.execute("INSERT INTO r (id, n) VALUES (1, 1), (2, 2)")
-    lake.origin = capture.pipeline.reselector
+    lake.origin = partial(Reselector.of, capture.pipeline)
     one_round(capture, lake)
     in_session(capture, "SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE r SET n = 8 WHERE id = 1")
     one_round(capture, lake)
@@ -146,7 +148,7 @@ def test_an_insert_that_lacks_a_default_while_a_snapshot_is_read_is_not_taken_fo
     capture.pipeline.ack_drain(by="test")
     with pytest.raises(MergeError, match=r"column=a, key=id=[29]"):
         one_round(capture, lake)
-    lake.origin = capture.pipeline.reselector
+    lake.origin = partial(Reselector.of, capture.pipeline)
     one_round(capture, lake)
     assert lake.rows(f"{capture.database}.r", "id", "a", "b") == [
         (1, 7, 8), (2, 7, 0), (3, 7, 3), (5, 7, 5), (7, 7, 7), (9, 7, 0)
