@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import cdc_lib.mysql.connection
+from cdc_lib.drain.window import Drainer
 from tests.harness.binlog.capture import Capture
 from tests.harness.network.tcp_proxy import TcpProxy
 
@@ -36,4 +37,5 @@ def test_chunks_of_every_size_end_where_their_rows_do(any_server, database, tmp_
 
 
 def _over(capture, server):
-    return replace(capture.drainer, config=capture.config.model_copy(update={"server": server}))
+    config = capture.config.model_copy(update={"server": server})
+    return Drainer(replace(capture.pipeline, config=config))

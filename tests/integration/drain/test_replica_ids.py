@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cdc_lib.binlog.framing.boundary_scan import BoundaryScan
@@ -76,7 +78,7 @@ def test_nothing_else_that_begins_where_a_window_does_ends_its_dump(capture, tmp
     other = Capture(capture.server, capture.database, tmp_path / "other")
 
     def dump(one):
-        return ServerOrigin(one.config, one.credentials, shape).stream(window, facts.identity)
+        return ServerOrigin(one.pipeline, shape).stream(window, facts.identity)
 
     with dump(capture) as older:
         with dump(other) as newer:
@@ -91,5 +93,5 @@ def test_the_doctor_warns_of_an_id_that_is_the_server_s_own(capture):
     own = capture.facts().identity.server_id
     server = capture.config.server.model_copy(update={"server_id": own})
     config = capture.config.model_copy(update={"server": server})
-    found = findings_of(config, capture.credentials, capture.store, capture.pipeline.cursors)
+    found = findings_of(replace(capture.pipeline, config=config))
     assert [one.level for one in found if "server.server_id" in one.what] == ["warning"]

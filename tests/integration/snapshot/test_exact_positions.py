@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from cdc_lib.drain.window import Drainer
 from cdc_lib.errors import SourceUnavailable, UnsupportedServer
 from cdc_lib.mysql import table_lock
 from cdc_lib.mysql.watermark import Watermarks
@@ -161,9 +162,8 @@ def test_a_table_that_changes_all_the_time_stops_until_it_may_be_locked(busy, af
     assert "snapshot.lock_tables" in caught.value.hint
     assert caught.value.retryable
     allowed = capture.config.snapshot.model_copy(update={"lock_tables": True})
-    capture.drainer = dataclasses.replace(
-        capture.drainer, config=capture.config.model_copy(update={"snapshot": allowed})
-    )
+    config = capture.config.model_copy(update={"snapshot": allowed})
+    capture.drainer = Drainer(dataclasses.replace(capture.pipeline, config=config))
     with pytest.raises(UnsupportedServer, match="a table cannot be locked") as refused:
         capture.snapshot("a")
     assert f"GRANT LOCK TABLES ON `{mysql_database}`.*" in refused.value.hint

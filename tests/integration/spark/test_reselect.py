@@ -267,8 +267,8 @@ def test_whole_rows_come_from_the_log_when_the_source_cannot_be_asked(capture, l
     capture.execute("FLUSH BINARY LOGS")
     in_small_plans(capture)
     here = Reselector.of(capture.pipeline)
-    away = here.config.model_copy(update={"server": here.config.server.model_copy(update={"port": 1})})
-    lake.origin = lambda: type(here)(away, here.credentials, here.store, here.identity, here.epoch)
+    away = here.source.config.model_copy(update={"server": here.source.config.server.model_copy(update={"port": 1})})
+    lake.origin = lambda: replace(here, source=replace(here.source, config=away))
     one_round(capture, lake)
     assert lake.rows(table_of(capture), "id", "v") == [(1, 1)]
     assert any("goes by the log" in line for line in lake.said)
