@@ -20,7 +20,7 @@ def instant(option: str, text: str) -> datetime | None:
     if not text:
         return None
     try:
-        found: datetime = lake_reader("read.key_text").parse_instant(text)
+        found: datetime = lake_reader("lake.arrow_types").parse_instant(text)
     except ValueError as error:
         raise ConfigError(f"{option} takes a time, not {text!r}", hint="For example 2026-01-31T12:00:00Z.") from error
     return found

@@ -49,7 +49,7 @@ def query(sql: str, tables: Iterable[str], open_table: Callable[[str], TableRead
     """
     known = {TableName.parse(name).pair: name for name in tables}
     parsed = _parsed(sql)
-    sources = [_Source(pair, known[pair], count) for pair, count in _named(parsed, known).items()]
+    sources = [_QueriedTable(pair, known[pair], count) for pair, count in _named(parsed, known).items()]
     readers = {source.pair: open_table(source.table) for source in sources}
     columns = _columns_used(parsed, {pair: reader.schema for pair, reader in readers.items()})
     connection = connect()
@@ -66,7 +66,7 @@ def query(sql: str, tables: Iterable[str], open_table: Callable[[str], TableRead
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _QueriedTable:
     """A lake table of a query.
 
     Args:

@@ -53,7 +53,7 @@ class MetricFamily:
 
 
 @dataclass(frozen=True, slots=True)
-class _LakeTable:
+class _ShownTable:
     """One source table in one lake table, with what comparisons of it found: as a whole, and by ranges of its key.
 
     A comparison of what is in no cut any more says nothing of today's lake.
@@ -64,12 +64,12 @@ class _LakeTable:
     covered: CoveredRows | None
 
 
-def _lake_tables(held: Holdings) -> Iterator[_LakeTable]:
+def _lake_tables(held: Holdings) -> Iterator[_ShownTable]:
     compared, covered = held.compared, held.covered
     by_ranges = {(one.table, one.lake_table) for one in held.coverage if not one.skipped and one.ranges}
     for cut in sorted(held.cut.tables if held.cut is not None else (), key=lambda one: (one.table, one.lake_table)):
         pair = cut.table, cut.lake_table
-        yield _LakeTable(cut, compared.get(pair), covered.get(pair) if pair in by_ranges else None)
+        yield _ShownTable(cut, compared.get(pair), covered.get(pair) if pair in by_ranges else None)
 
 
 def _table_lags(held: Holdings) -> Mapping[TableName, float | None]:
@@ -112,7 +112,7 @@ def _of_table(name: str, text: str, value: Callable[[Holdings, TableName, float 
     return MetricFamily(name, "gauge", text, samples)
 
 
-def _of_lake_table(name: str, kind: Kind, text: str, value: Callable[[Holdings, _LakeTable], Value]) -> MetricFamily:
+def _of_lake_table(name: str, kind: Kind, text: str, value: Callable[[Holdings, _ShownTable], Value]) -> MetricFamily:
     def samples(held: Holdings) -> Samples:
         for one in _lake_tables(held):
             yield {"table": one.cut.table, "lake_table": one.cut.lake_table}, value(held, one)

@@ -49,7 +49,7 @@ WATCH_INTERVAL = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RequestDag:
     """What people ask of a source by a run with a form: a DAG of one task, which the page offers too; its texts are in docs.py.
 
     Args:
@@ -80,7 +80,7 @@ def _fields(*names: str) -> dict[str, str]:
 _TABLES = {"tables": "{{ params.tables | tojson }}"}
 
 REQUESTS = (
-    Request(
+    RequestDag(
         "verify",
         "Compares tables of {server} with the lake",
         VerifyOperator,
@@ -91,7 +91,7 @@ REQUESTS = (
     ),
     # Its runs merge the batches of their dates, where Airflow's own backfill, or somebody by hand, asks for them. Runs of one table
     # beside each other, and beside the merges of the source, begin again where another commit came first.
-    Request(
+    RequestDag(
         "backfill",
         "Merges archived batches of {server} once more",
         BackfillOperator,
@@ -106,28 +106,28 @@ REQUESTS = (
         in_merge_pool=True,
         backfills=True,
     ),
-    Request(
+    RequestDag(
         "snapshot",
         "Asks for new snapshots of tables of {server}, when somebody asks for it",
         SnapshotOperator,
         snapshot_params,
         {**_TABLES, **_fields("key_from", "key_to", "where", "why")},
     ),
-    Request(
+    RequestDag(
         "resume",
         "Resumes a quarantined table of {server}, when somebody asks for it",
         ResumeOperator,
         resume_params,
         _fields("table"),
     ),
-    Request(
+    RequestDag(
         "answer",
         "Answers a schema change at which a table waits of {server}, when somebody asks for it",
         AnswerOperator,
         answer_params,
         _fields("table", "answer", "position"),
     ),
-    Request(
+    RequestDag(
         "rewind",
         "Moves the drain cursor of {server}, when somebody asks for it",
         RewindOperator,
@@ -200,7 +200,7 @@ def schedule_of(config: SourceConfig, path: Path) -> Any:
     return spread(config.schedule, config.source) if on else config.schedule
 
 
-def make_request_dag(request: Request, config: SourceConfig, path: Path) -> DAG:
+def make_request_dag(request: RequestDag, config: SourceConfig, path: Path) -> DAG:
     """Return the DAG of one request: paused, it would only let what is asked for wait."""
     kind, schedule = request.kind, request.schedule(config)
     is_scheduled = isinstance(schedule, str)

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from cdc_lib.drain import origin
-from cdc_lib.drain import window as draining
 from cdc_lib.schema_history import versions
+from cdc_lib.source import Source
 from tests.harness.binlog.capture import row_metadata
 from tests.harness.shop.quarantine import BAD_TEXT, LOSSY, as_statement, capturing, planned
 
@@ -21,7 +21,7 @@ CONNECTIONS = 2
 def asked(monkeypatch):
     """Count dumps and log-ins; the server answers them all."""
     found = Counter()
-    for module, name in ((origin, "binlog_dump"), (origin, "connect"), (versions, "connect"), (draining, "connect")):
+    for module, name in ((origin, "binlog_dump"), (Source, "connect"), (versions, "connect")):
         ask = getattr(module, name)
 
         def counted(*arguments, ask=ask, name=name):
