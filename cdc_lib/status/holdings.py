@@ -164,7 +164,8 @@ class Holdings:
     @property
     def retention_left_seconds(self) -> float | None:
         """Until the server may purge what is drained next, by what was seen; None when unknown, or it does not purge."""
-        return self.seen.retention_left_seconds(self.at) if self.seen is not None else None
+        # The server may have been asked since.
+        return self.seen.retention_left_seconds(max(self.at, self.seen.at)) if self.seen is not None else None
 
     @property
     def retention_warning(self) -> str:

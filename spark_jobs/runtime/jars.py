@@ -98,7 +98,7 @@ def jar_paths(names: Iterable[str]) -> list[Path]:
         jars = [jar for jar in named if jar.spark in ("", installed_spark())]
         if not jars:
             raise ConfigError(
-                f"{LOCK_FILE.name} has no {name} for Spark {installed_spark()}",
+                f"jars.lock has no {name} for Spark {installed_spark()}",
                 hint=f"Install a pyspark of {', '.join(sorted({jar.spark for jar in named}))}.",
             )
         paths.extend(_find(jar) or _fetch(jar) for jar in jars)
