@@ -19,8 +19,8 @@ def text_literal(text: str) -> str:
     return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
-def property_literal(text: str) -> str:
-    """Return a string literal for TBLPROPERTIES, which allows no expression."""
+def plain_literal(text: str) -> str:
+    """Return a string literal where no expression is allowed: in TBLPROPERTIES, and in CALL before Spark 4."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

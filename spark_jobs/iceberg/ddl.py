@@ -11,7 +11,7 @@ from cdc_lib.model.layout import DEFAULT_LAYOUT, LAYOUT_PROPERTY, Layout, Partit
 from cdc_lib.model.lexer import quoted
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, TO_ORDER, VALID_TO, Mode
-from spark_jobs.sql import full_name, property_literal
+from spark_jobs.sql import full_name, plain_literal
 
 SETTINGS = {
     # One delete file for each data file, which the next delete replaces: as deletion vectors, also in format version 2.
@@ -117,7 +117,7 @@ def _names(columns: Sequence[str]) -> str:
 
 def located(location: str | None) -> str:
     """Return the LOCATION clause; empty if the catalog chooses the location."""
-    return f" LOCATION {property_literal(location)}" if location is not None else ""
+    return f" LOCATION {plain_literal(location)}" if location is not None else ""
 
 
 def become_sql(name: LakeName, mode: Mode, have: Collection[str]) -> Iterator[str]:
@@ -141,7 +141,7 @@ def column_sql(name: LakeName, change: ColumnChange, comment: str = "") -> str:
     alter, column = f"ALTER TABLE {full_name(name)}", quoted(change.name)
     if isinstance(change, AddColumn):
         column_order = f"AFTER {quoted(change.after)}" if change.after is not None else "FIRST"
-        comments = f"COMMENT {property_literal(comment)} " if comment else ""
+        comments = f"COMMENT {plain_literal(comment)} " if comment else ""
         return f"{alter} ADD COLUMN {column} {change.type} {comments}{column_order}"
     return f"{alter} ALTER COLUMN {column} TYPE {change.type}"
 
@@ -161,4 +161,4 @@ def set_sql(name: LakeName, properties: Mapping[str, str]) -> str:
 
 
 def _listed(properties: Mapping[str, str]) -> str:
-    return ", ".join(f"{property_literal(name)} = {property_literal(value)}" for name, value in properties.items())
+    return ", ".join(f"{plain_literal(name)} = {plain_literal(value)}" for name, value in properties.items())

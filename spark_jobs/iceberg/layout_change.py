@@ -11,7 +11,7 @@ from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.layout import Partition, partition_of
 from cdc_lib.model.lexer import quoted
 from spark_jobs.iceberg.ddl import SETTINGS, layout_properties, order_sql, partitions_of, set_sql
-from spark_jobs.sql import full_name, property_literal
+from spark_jobs.sql import full_name, plain_literal
 
 
 def change_sql(
@@ -37,7 +37,7 @@ def change_sql(
             yield f"ALTER TABLE {table} ADD PARTITION FIELD {one} AS {quoted(one.field)}"
     yield order_sql(name, key, layout)
     if removed := [one for one in change.removed if one not in SETTINGS]:
-        yield f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({', '.join(map(property_literal, removed))})"
+        yield f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({', '.join(map(plain_literal, removed))})"
     defaults = {one: SETTINGS[one] for one in change.removed if one in SETTINGS}
     yield set_sql(name, {**defaults, **layout_properties(layout)})
 

@@ -34,7 +34,7 @@ from spark_jobs.iceberg.loading import load_metadata, load_table, metadata_of
 from spark_jobs.iceberg.locations import TableLocations, existing_location, other_table_in
 from spark_jobs.iceberg.statistics import countable, has_statistics, size_of
 from spark_jobs.runtime.session import java_now
-from spark_jobs.sql import full_name, text_literal
+from spark_jobs.sql import full_name, plain_literal
 
 PARQUET = "parquet"
 FILE_FORMATS = ("write.format.default", "write.delete.format.default")
@@ -158,7 +158,7 @@ class Upkeep:
         layout = self._applied() if change is None else change.to
         order = ", ".join(f"{quoted(name)} ASC NULLS FIRST" for name in self._key() or ORDER)
         # Without an argument it is the table's own order, which follows renames of columns.
-        by = "" if layout.sort_by else f"sort_order => {text_literal(order)}, "
+        by = "" if layout.sort_by else f"sort_order => {plain_literal(order)}, "
         has_others = self._has_other_files()
         everything = (change is not None and change.rewrites) or has_others
         options = (
@@ -189,7 +189,7 @@ class Upkeep:
         key, table = countable(self._key()), load_metadata(self._session, self._name)
         if not key or table.current is None or has_statistics(table, key):
             return {}
-        listed = ", ".join(map(text_literal, key))
+        listed = ", ".join(map(plain_literal, key))
         done = self._call("compute_table_stats", f"columns => array({listed})")
         return (
             {"statistics": len(key), "statistics_bytes": size_of(load_metadata(self._session, self._name))}
@@ -248,7 +248,7 @@ class Upkeep:
 
     def _call(self, procedure: str, arguments: str) -> list[Row]:
         """Call one of Iceberg's procedures and return its rows."""
-        table = text_literal(".".join(map(quoted, (*self._name.namespace, self._name.name))))
+        table = plain_literal(".".join(map(quoted, (*self._name.namespace, self._name.name))))
         catalog = quoted(self._name.catalog)
         return self._session.sql(f"CALL {catalog}.system.{procedure}(table => {table}, {arguments})").collect()
 

@@ -118,14 +118,16 @@ class SparkLakeSums:
         newer = f"{struct((EPOCH, BINLOG, OFFSET))} >= {point(kept)}" if kept is not None else ""
         where = " AND ".join((*conditions, *filter(None, [subject.current_rows, after_reset, newer, within])))
         rows = f"SELECT * FROM {table}{f' WHERE {where}' if where else ''}"
-        return self.spark.sql(_last_changes(subject, rows) if subject.folded and subject.how != "copies" else rows)
+        if not subject.folded or subject.how == "copies":
+            return self.spark.sql(rows)
+        return self.spark.sql(_last_changes(subject, rows)).drop("__rank")
 
 
 def _last_changes(subject: Subject, rows: str) -> str:
-    """Return a SELECT of the last change of each key, without deletes."""
+    """Return a SELECT of the last change of each key, without deletes, and with ``__rank``."""
     key, order = ", ".join(map(quoted, subject.schema.primary_key)), struct(ORDER)
     ranked = f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {order} DESC) AS __rank FROM ({rows})"
-    return f"SELECT * EXCEPT (__rank) FROM ({ranked}) WHERE __rank = 1 AND {quoted(OP)} <> '{DELETE}'"
+    return f"SELECT * FROM ({ranked}) WHERE __rank = 1 AND {quoted(OP)} <> '{DELETE}'"
 
 
 def ranged(rows: DataFrame, subject: Subject, cuts: tuple[int, ...]) -> DataFrame:
