@@ -179,12 +179,10 @@ class Merging:
         unknown = not_replayed(settle(prepared, windows).unknown, drain.epoch_changes)
         if unknown:
             # If tables start without a snapshot, snapshots of some say nothing about the others.
-            reads = (
-                first_reads(drain, partial(first_read_of, self.source.store))
-                if self.source.config.start == "snapshot"
-                else ()
-            )
-            check_in_snapshots(unknown, reads, self.source.name)
+            source = self.source
+            begins = source.config.start == "snapshot"
+            reads = first_reads(drain, partial(first_read_of, source.store)) if begins else ()
+            check_in_snapshots(unknown, reads, source.name)
         return prepared
 
     def _stored_before(self, lake: Cursor) -> Iterator[tuple[str, Manifest]]:

@@ -70,9 +70,8 @@ def with_server(held: Holdings, log_in: Callable[[], Credentials]) -> Holdings:
         facts = facts_of(here.server, credentials)
         outlook = look_ahead(here, credentials, facts, held.drain)
     except CdcError as error:
-        return replace(
-            held, unanswered=(*held.unanswered, Unanswered("server", error.code, error.what, error.hint))
-        )  # fmt: skip
+        why = Unanswered("server", error.code, error.what, error.hint)
+        return replace(held, unanswered=(*held.unanswered, why))
     forecast = outlook.forecast if outlook is not None else None
     seen = observation_of(held.source, facts, _needed(held), forecast, datetime.now(UTC))
     return replace(held, seen=seen, asked=True, outlook=outlook)

@@ -188,11 +188,8 @@ class FaultyTables:
         self, drain: Cursor, lake: Cursor, again: Iterable[FailedTable], quarantined: Iterable[FailedTable]
     ) -> Cursor:
         """Return the drain cursor with records of tables, from where the lake is with them."""
-        quarantine, now, unmerged = (
-            Quarantine(Source.over(self.config, self.store)),
-            datetime.now(UTC),
-            lake.without_merge(),
-        )
+        quarantine = Quarantine(Source.over(self.config, self.store))
+        now, unmerged = datetime.now(UTC), lake.without_merge()
         for one in again:
             request = ResnapshotRequest(one.error.message, now, "merge")
             drain = quarantine.with_new_snapshots(drain, lake, one.tables, request)

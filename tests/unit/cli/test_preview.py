@@ -141,7 +141,7 @@ def test_an_unreachable_catalog_gives_one_error_without_credentials(cdc, sources
 
 
 def test_a_catalog_that_refuses_is_not_said_to_be_a_table(cdc, sources):
-    """Its error named the source as a lake table, and told to restore files."""
+    """Its error named the source as a lake table, with the hint to restore files."""
 
     class Refusing(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
