@@ -19,6 +19,7 @@ from cdc_lib.errors import (
     StoreUnavailable,
     WrongClock,
 )
+from cdc_lib.lake.log_in import is_over
 
 VALIDATIONS = (
     "Found conflicting files",
@@ -62,9 +63,6 @@ NO_KEYS = (
     "AzureADAuthenticator",  # Hadoop's client of Azure, without a token
 )
 """Names and words of a process, perhaps on another machine, without keys for the storage."""
-
-OVER = ("ExpiredToken", "token has expired", "token is expired", "Token expired")
-"""Names and words of a storage or catalog about a session token that was valid."""
 
 NO_REGION = ("Unable to load region",)
 """Words of a client of S3 without a region."""
@@ -193,7 +191,7 @@ def _unset(text: str, action: str, place: Mapping[str, str]) -> CdcError | None:
         hint = "Name the keys in the source file (store.access_key_env and store.secret_key_env, store.service_account_env or "
         hint += "store.azure_secret_env), or give each machine of Spark a role that may use the store."
         return StoreUnavailable(f"could not {action}: no keys for the storage: {_short(text)}", hint=hint, **place)
-    if any(word in text for word in OVER):
+    if is_over(text):
         hint = "It is retried: a role gives each attempt a new token. A token that was set by hand (AWS_SESSION_TOKEN, lake.properties) "
         hint += "must be replaced; restart a Spark server with it."
         return StoreUnavailable(f"could not {action}: the session token is over: {_short(text)}", hint=hint, **place)

@@ -17,13 +17,14 @@ import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
-from requests.exceptions import RequestException
+from requests import RequestException, Response
 from sqlalchemy.exc import OperationalError
 
 from cdc_lib.config import LakeConfig, SourceConfig, StoreConfig, StoreKeys, store_keys_from_environment
 from cdc_lib.config.shape import targets_of
-from cdc_lib.errors import CdcError, ConfigError, LakeMissing, StoreError, StoreUnavailable
+from cdc_lib.errors import CdcError, ConfigError, LakeMissing, LakeRefused, StoreError, StoreUnavailable
 from cdc_lib.lake import file_io
+from cdc_lib.lake.log_in import is_over
 from cdc_lib.lake.s3_settings import takes_settings_of_store
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.model.table_name import TableName
@@ -124,7 +125,8 @@ def translate_errors(table: str | None = None) -> Iterator[None]:
         table: what is read; None while the catalog is opened.
 
     Raises:
-        StoreUnavailable: the catalog does not answer.
+        StoreUnavailable: the catalog does not answer, or its answer says to try again.
+        LakeRefused: it refuses the log-in.
         StoreError: any other error.
     """
     try:
@@ -132,6 +134,8 @@ def translate_errors(table: str | None = None) -> Iterator[None]:
     except (CdcError, NoSuchTableError):
         raise
     except Exception as error:  # noqa: BLE001 - four libraries raise errors of their own
+        if (status := _status(error)) is not None:
+            raise _answer(error, status) from None
         is_away = isinstance(error, RequestException | OperationalError | ConnectionError | TimeoutError)
         if is_away or table is None:
             hint = "Start it, or correct lake.uri in the source file: cdc doctor looks at it."
@@ -139,6 +143,32 @@ def translate_errors(table: str | None = None) -> Iterator[None]:
             raise kind(f"the lake's catalog cannot be reached: {_kind(error)}", hint=hint) from None
         hint = "Read it with Spark: a location that holds # or ? cannot be opened without it. Else restore its files."
         raise StoreError(f"the lake table of {table} cannot be read: {_kind(error)}", hint=hint) from None
+
+
+def _status(error: Exception) -> int | None:
+    """Return the HTTP status with which a catalog answered: PyIceberg keeps the response in the cause, a client of AWS in the error."""
+    answer = getattr(error.__cause__, "response", None)
+    if isinstance(answer, Response):
+        return answer.status_code
+    given = getattr(error, "response", None)
+    return given["ResponseMetadata"]["HTTPStatusCode"] if isinstance(given, dict) else None
+
+
+def _answer(error: Exception, status: int) -> CdcError:
+    """Return the error for a catalog that answers with one: its class says whether a task is tried again."""
+    said = f"{status} ({type(error).__name__})"
+    if is_over(f"{type(error).__name__} {error}"):
+        hint = "It is retried: a credential gives each attempt a new token. Replace a token that was set by hand (lake.properties)."
+        return StoreUnavailable(f"the lake's catalog says that the log-in is over: {said}", hint=hint)
+    if status >= 500 or status == 429:
+        return StoreUnavailable(
+            f"the lake's catalog answers with an error: {said}", hint="It is retried. Look into the catalog's log."
+        )
+    if status in (401, 403) or "invalid_client" in str(error):
+        hint = "Correct token or credential under lake.properties, or grant its role the tables: cdc doctor tries it."
+        return LakeRefused(f"the lake's catalog refuses the log-in: {said}", hint=hint)
+    hint = "Correct lake.uri, lake.warehouse or lake.properties in the source file: cdc doctor tries them."
+    return StoreError(f"the lake's catalog refuses the request: {said}", hint=hint)
 
 
 def _kind(error: BaseException) -> str:

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from cdc_lib.errors import MergeError
-from spark_jobs.errors import NO_KEYS, NO_REGION, OVER
+from cdc_lib.lake.log_in import OVER
+from spark_jobs.errors import NO_KEYS, NO_REGION
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,7 @@ FOLLOWED_ELSEWHERE = {
     "the server is …, which is not supported": "tests/integration/mysql/test_managed_servers.py::test_plan_and_doctor_refuse_a_foreign_server_before_anything_is_written",
     "the server ended the binlog stream before the window's end": "tests/integration/drain/test_drain_faults.py::test_a_connection_cut_at_any_byte_leaves_nothing",
     "process … on … holds the lock …": "tests/contract/test_local_processes.py::test_a_writer_that_is_stopped_is_named_and_its_successor_can_be_tried_again",
+    "the lake's catalog says that the log-in is over: …": "tests/unit/lake/test_catalog_answers.py::test_an_error_response_of_a_catalog_says_whether_a_retry_helps",
     "could not …: the session token is over: …": "tests/unit/spark/test_faults.py::test_java_errors_are_translated_to_the_error_tree",
     "the cursor continues in a new epoch: …": "tests/integration/plan/test_start.py::test_a_source_goes_on_with_what_came_after_a_purge_of_read_files",
     "the server gave GTIDs to two transactions each: …": "tests/integration/plan/test_reverted_server.py::test_gtids_that_are_used_twice_are_not_acknowledged",
@@ -119,6 +120,10 @@ CAUSED_ONLY = {
     "the cursors cannot be made again: no cut and no window is stored that shows where the source was": (
         "tests/integration/plan/test_gaps.py::test_cursors_that_cannot_be_rebuilt_are_refused",
         "The tests of a new name for a source do what the row says.",
+    ),
+    "the lake's catalog refuses the log-in: …": (
+        "tests/unit/lake/test_catalog_answers.py::test_an_error_response_of_a_catalog_says_whether_a_retry_helps",
+        "The catalogs of the tests have one user, who may do everything.",
     ),
     "could not …: no permission: …": (
         "tests/unit/spark/test_faults.py::test_java_errors_are_translated_to_the_error_tree",
