@@ -52,7 +52,7 @@ def _maintain(config: SourceConfig, options: argparse.Namespace) -> str:
     store = open_store(config.store)
     names = lake_tables(config, last_cut(store, config.source), options.table)
     if not names:
-        return "no lake tables yet"
+        return "nothing is merged yet: a table is maintained from its first cut on, and cdc status shows a merge that failed"
     with spark_session(config, store=store) as spark:
         maintained = maintain(spark, config, store, names)
     waiting = len(names) - len(maintained)
