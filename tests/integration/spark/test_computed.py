@@ -217,6 +217,39 @@ def test_a_table_that_begins_again_gets_a_layout_by_its_computed_columns(source)
     assert other.table("t").clean
 
 
+@pytest.mark.parametrize("part", ["upper(note)", "CAST(length(note) AS BIGINT)"], ids=["another", "wider"])
+def test_a_table_that_begins_again_may_widen_the_computed_column_of_its_partitions(source, part):
+    """Another type is refused before a row is written, and the hint leads out: Iceberg reads no table without the columns of its partitions."""
+    laid_out = {**LAID_OUT, "partition_by": ["part"]}
+    first = source({"part": "length(note)", "total": TOTAL}, layouts=[laid_out])
+    create(first, "t")
+    before, name = rows(first, "t", "id", "part"), f"{first.database}.t"
+    other = source({"part": part, "total": TOTAL}, layouts=[laid_out])
+
+    def again():
+        other.capture.pipeline.resnapshot([name], by="test", why="test", replaces=True)
+        for _ in range(2):
+            other.round()
+
+    other.execute("INSERT INTO t VALUES (5, 5, 'eee')")
+    if part.startswith("upper"):
+        with pytest.raises(IncompatibleSchema, match="column part is int in the lake and would be string") as caught:
+            again()
+        assert "drop the lake table and take a new snapshot" in caught.value.hint
+        assert rows(other, "t", "id", "part") == before
+        other.lake.spark.sql(f"DROP TABLE {other.lake.name(name)}")
+        again()
+    else:
+        again()
+        assert kind(other, "t", "part") == "bigint"
+    lake = other.lake.name(name)
+    described = [str(one) for one in partitions_in(other.lake.spark.sql(f"DESCRIBE TABLE {lake}").collect())]
+    assert described == ["`part`"]
+    assert [wrong(other, "t", "part", part), wrong(other, "t", "total", TOTAL)] == [0, 0]
+    assert len(rows(other, "t")) == 4
+    assert other.table("t").clean
+
+
 def test_the_layout_of_a_first_merge_that_ended_early_is_made_by_the_next(source):
     """The table was created, and its computed columns were refused."""
     first = source({"total": TOTAL, "part": "no_such(id)"}, layouts=[LAID_OUT])
