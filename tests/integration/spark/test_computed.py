@@ -227,7 +227,7 @@ def test_a_table_that_begins_again_may_widen_the_computed_column_of_its_partitio
     other = source({"part": part, "total": TOTAL}, layouts=[laid_out])
 
     def again():
-        other.capture.pipeline.resnapshot([name], by="test", why="test", replaces=True)
+        requests.resnapshot(other.capture.pipeline, [name], by="test", why="test", replaces=True)
         for _ in range(2):
             other.round()
 
