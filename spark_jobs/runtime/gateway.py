@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import socket
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.spark_master import is_in_one_process
 
 DROPPED_LINE = b"WARNING: Using incubator modules: jdk.incubator.vector"
 
@@ -41,11 +43,12 @@ def start_java(settings: Mapping[str, str], hidden: Collection[str] = ()) -> Non
         hidden: variables of this process that Java, and the Python processes that it starts, do not get.
 
     Raises:
-        ConfigError: ``SPARK_HOME`` names another Spark.
+        ConfigError: ``SPARK_HOME`` names another Spark, or executors could not find this machine.
     """
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001 - no public way to it
         return
     refuse_other_spark()
+    choose_address(settings["spark.master"])
     read, write = os.pipe()
     lines = threading.Thread(target=forward_lines, args=(read, 2), name="lines-of-java", daemon=True)
     lines.start()
@@ -74,6 +77,28 @@ def refuse_other_spark(environ: Mapping[str, str] = os.environ) -> None:
             f"SPARK_HOME names {home}, which is not Spark {pyspark.__version__}",
             hint="Unset SPARK_HOME: pyspark brings its own Spark, also for a cluster.",
         )
+
+
+def choose_address(master: str) -> None:
+    """Let Java of one machine listen on its loopback interface where the machine's name has no address: Spark would not start.
+
+    Args:
+        master: where tasks run.
+
+    Raises:
+        ConfigError: they run on other machines.
+    """
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError as error:
+        if is_in_one_process(master):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        elif "SPARK_LOCAL_IP" not in os.environ:
+            raise ConfigError(
+                f"the name of this machine, {name}, has no address: {error}",
+                hint="Add the name to /etc/hosts, or set SPARK_LOCAL_IP to an address at which executors find this machine.",
+            ) from error
 
 
 @contextmanager

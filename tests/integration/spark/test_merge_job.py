@@ -28,6 +28,17 @@ from tests.harness.spark.cluster import HOME
 ROOT = Path(__file__).parents[3]
 ORDERS = table("shop.orders", {"id": BIGINT, "state": TEXT})
 
+NAMELESS = (
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "--uts",
+    "sh",
+    "-c",
+    'hostname no-such-name.invalid && exec "$0" "$@"',
+)
+"""What gives a command's machine a name that nobody knows."""
+
 
 class Job:
     """Starts merges of one source."""
@@ -37,16 +48,16 @@ class Job:
         self.config = config
         self.environment = {**os.environ, **environment, "PYTHONPATH": str(ROOT)}
 
-    def start(self, plan):
+    def start(self, plan, *before):
         (self.folder / "config.json").write_text(self.config.model_dump_json())
         (self.folder / "plan.json").write_bytes(documents.dump(plan))
-        command = [sys.executable, "-m", "tests.harness.lake.merge_job", "config.json", "plan.json"]
+        command = [*before, sys.executable, "-m", "tests.harness.lake.merge_job", "config.json", "plan.json"]
         return subprocess.Popen(
             command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
 
-    def run(self, plan):
-        with self.start(plan) as process:
+    def run(self, plan, *before):
+        with self.start(plan, *before) as process:
             said, _ = process.communicate(timeout=900)
         assert process.returncode == 0, said
         return said
@@ -178,6 +189,25 @@ def test_a_killed_job_ends_its_spark_and_the_next_one_finishes_the_work(tmp_path
     assert read(config) in (before, after)
     job.run(two)
     assert read(config) == after
+
+
+def test_a_machine_whose_name_has_no_address_merges(tmp_path):
+    """Java looks for it at its start: containers and fresh machines often lack the line in /etc/hosts."""
+    config = lake_config(tmp_path)
+    one, _ = first_and_second(BatchWriter(open_store(config.store)))
+    Job(tmp_path, config, {}).run(one, *NAMELESS)
+    assert read(config) == [(1, "new"), (2, "new"), (3, "new")]
+
+
+def test_executors_need_an_address_of_the_machine(tmp_path):
+    """The error comes before Java starts."""
+    config = lake_config(tmp_path, merge={"spark_master": "spark://127.0.0.1:7077"})
+    one, _ = first_and_second(BatchWriter(open_store(config.store)))
+    with Job(tmp_path, config, {}).start(one, *NAMELESS) as process:
+        said, _ = process.communicate(timeout=900)
+    assert process.returncode != 0
+    assert "ConfigError: the name of this machine, no-such-name.invalid, has no address" in said
+    assert "Exception in thread" not in said
 
 
 def test_a_plan_without_changes_publishes_its_cut_and_starts_no_spark(tmp_path):

@@ -40,6 +40,7 @@ FOLLOWED_ELSEWHERE = {
     "test_a_table_that_changes_all_the_time_stops_until_it_may_be_locked",
     "the DAGs and operators of lakecdc need Airflow … or later, and this is …": "tests/unit/airflow/test_airflow_versions.py::test_an_older_airflow_is_refused_in_one_sentence",
     "Spark Connect (sc://) is not supported, …": "tests/unit/config/test_spark_master.py::test_spark_connect_is_refused_and_the_error_names_what_to_use",
+    "the name of this machine, …, has no address: …": "tests/integration/spark/test_merge_job.py::test_executors_need_an_address_of_the_machine",
     "SPARK_HOME names …, which is not Spark …": "tests/unit/spark/test_gateway.py::test_another_spark_of_the_machine_is_refused_before_it_starts",
     "this is Spark … with Iceberg …: jobs need …": "tests/unit/spark/test_versions.py::test_versions_that_were_not_seen_to_be_right_are_refused",
     "Spark … with Iceberg … cannot commit merges: …": (

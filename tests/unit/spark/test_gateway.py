@@ -29,7 +29,7 @@ def test_another_spark_of_the_machine_is_refused_before_it_starts(tmp_path, monk
     monkeypatch.setattr(SparkContext, "_gateway", None)  # as in a process without a test of Spark before
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     with pytest.raises(ConfigError, match=r"SPARK_HOME names .*, which is not Spark"):
-        start_java({})
+        start_java({"spark.master": "local[1]"})
     (tmp_path / "jars" / f"spark-core_2.13-{pyspark.__version__}.jar").touch()
     refuse_other_spark()
     refuse_other_spark({"SPARK_HOME": str(Path(pyspark.__file__).parent)})
