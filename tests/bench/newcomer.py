@@ -40,8 +40,8 @@ SUITE, MIRROR = "bookworm", "http://deb.debian.org/debian"
 PACKAGES = "apt-get -qq update && apt-get -qq -y --no-install-recommends install python3 python3-venv openjdk-17-jre-headless >/dev/null"
 PASSED_ON = ("PIP_", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 """How variables begin that say how this machine reaches a package index."""
-CERTIFICATES = ("/etc/ssl/certs", "/usr/local/share/ca-certificates", "/etc/pip.conf", "/etc/resolv.conf")
-"""What the new system gets of this machine, to reach it too."""
+CERTIFICATES = ("/etc/ssl/certs", "/usr/local/share/ca-certificates", "/etc/pip.conf", "/etc/resolv.conf", "/etc/hosts")
+"""What the new system gets of this machine, to reach it too; names as Debian's installer writes them."""
 TABLES = (
     "CREATE TABLE billing.orders (id INT PRIMARY KEY, item VARCHAR(20), price DECIMAL(10,2))",
     "INSERT INTO billing.orders VALUES (1, 'bell', 10.50), (2, 'lamp', 20.00), (3, NULL, NULL)",

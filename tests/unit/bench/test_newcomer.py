@@ -20,6 +20,7 @@ class Notes(Newcomer):
     shown = f"billing.orders {ROWS} rows"
 
     def types(self, name, line, answers=()):
+        del name
         self.typed = [*getattr(self, "typed", ()), (line, tuple(answers))]
         return self.shown
 
