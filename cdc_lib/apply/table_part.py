@@ -69,13 +69,6 @@ class DeletesOf:
     settled: Rows
     positions: Rows
 
-    def joined(self, other: DeletesOf | None) -> DeletesOf:
-        """Return these and others of the same file."""
-        if other is None:
-            return self
-        settled, positions = np.union1d(self.settled, other.settled), np.union1d(self.positions, other.positions)
-        return replace(self, settled=settled, positions=positions)
-
 
 @dataclass(frozen=True, slots=True)
 class KeyBounds:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -98,12 +98,19 @@ class TouchedFile:
         """Return what the driver does not know."""
         return cls(deletes.file.location, deletes.settled, deletes.positions)
 
-    def joined(self, other: TouchedFile | None) -> TouchedFile:
-        """Return these and others of the same file."""
-        if other is None:
-            return self
-        settled, positions = np.union1d(self.settled, other.settled), np.union1d(self.positions, other.positions)
-        return TouchedFile(self.location, settled, positions)
+
+Deleted = TypeVar("Deleted", DeletesOf, TouchedFile)
+
+
+def joined(one: Deleted, other: Deleted | None) -> Deleted:
+    """Return touched rows of a file, and others of the same file."""
+    return (
+        one
+        if other is None
+        else replace(
+            one, settled=np.union1d(one.settled, other.settled), positions=np.union1d(one.positions, other.positions)
+        )
+    )
 
 
 @dataclass(slots=True)

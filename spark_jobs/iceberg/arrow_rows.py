@@ -15,7 +15,7 @@ from cdc_lib.apply.fills import Fill
 from cdc_lib.apply.parts import PART_BYTES, ReadPart, parts_of
 from cdc_lib.apply.rows import with_column
 from cdc_lib.apply.table_part import DeletesOf, KeyBounds, TablePart
-from cdc_lib.apply.tasks import ChangesTask
+from cdc_lib.apply.tasks import ChangesTask, joined
 from cdc_lib.lake.computed import columns_in
 from cdc_lib.model.lake_table import LakeTable
 from cdc_lib.model.table_commit import TableCommit
@@ -100,7 +100,7 @@ class ArrowRows:
             own.changes = result.changes
             with lock:
                 done.add(own)
-                found.update({one.file.location: one.joined(found.get(one.file.location)) for one in result.touched})
+                found.update({one.file.location: joined(one, found.get(one.file.location)) for one in result.touched})
                 if not is_large:
                     small.append(rows)
 

@@ -24,6 +24,7 @@ from cdc_lib.apply.tasks import (
     TaskReport,
     TouchedFile,
     answers,
+    joined,
     pieces_of,
     sample_of_file,
     table_of_samples,
@@ -122,7 +123,7 @@ class SpreadRows:
         for file in report.files:
             self.files.add(file, done)
         for one in report.touched:
-            touched[one.location] = one.joined(touched.get(one.location))
+            touched[one.location] = joined(one, touched.get(one.location))
 
 
 def _without_errors(found: Sequence[T | CdcError]) -> list[T]:

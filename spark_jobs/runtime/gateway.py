@@ -56,8 +56,8 @@ def start_java(settings: Mapping[str, str], hidden: Collection[str] = ()) -> Non
     try:
         with without_variables(hidden):
             # Not on a command line, which every user of the machine can read; the session has it too.
-            shown = [(name, value) for name, value in settings.items() if name != RPC_SECRET]
-            gateway = launch(SparkConf(loadDefaults=False).setAll(shown), {"stderr": write})
+            conf = SparkConf(loadDefaults=False).setAll([item for item in settings.items() if item[0] != RPC_SECRET])
+            gateway = launch(conf, {"stderr": write})
     except BaseException:
         _end(write, lines)  # the lines explain the failure
         raise
@@ -88,9 +88,8 @@ def choose_address(master: str) -> None:
     Raises:
         ConfigError: they run on other machines.
     """
-    name = socket.gethostname()
     try:
-        socket.getaddrinfo(name, None)
+        socket.getaddrinfo(name := socket.gethostname(), None)
     except OSError as error:
         if is_in_one_process(master):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
