@@ -18,7 +18,13 @@ def explain(
     context: typer.Context,
     source: SourceName,
     table_name: Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")],
-    key: Annotated[list[str], typer.Argument(metavar="KEY...", help="One value for each column of the key, in order.")],
+    key: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY...",
+            help="One value for each column of the key, in order; after -- where one begins with a minus.",
+        ),
+    ],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many versions at most, the newest.")] = 10,
     as_json: AsJson = False,
 ) -> None:

@@ -44,7 +44,13 @@ def get(
     context: typer.Context,
     source: SourceName,
     table_name: Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")],
-    key: Annotated[list[str], typer.Argument(metavar="KEY...", help="One value for each column of the key, in order.")],
+    key: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY...",
+            help="One value for each column of the key, in order; after -- where one begins with a minus.",
+        ),
+    ],
     columns: Columns = "",
     every_column: EveryColumn = False,
     versions: Annotated[

@@ -36,6 +36,14 @@ def test_a_key_without_a_row_exits_with_1(cdc, orders):
     assert "no row of shop.orders has the key de, 5" in result.stdout
 
 
+def test_a_key_may_begin_with_a_minus(cdc, orders):
+    """The help of each command with a key says how."""
+    for command in ("get", "explain"):
+        assert "after -- where" in " ".join(cdc(command, "--help").stdout.replace("│", " ").split())
+        result = cdc(command, "shop", "shop.orders", "de", "--", -5)
+        assert (result.exit_code, "No such option" in result.output) == (1, False)
+
+
 def test_a_wrong_key_names_the_column(cdc, orders):
     result = cdc("get", "shop", "shop.orders", "de", "one")
     assert result.exit_code == 2
