@@ -117,6 +117,9 @@ _LAKE = {
         "List the lake tables of a source, with mode, key, number of rows and files, and what waits for maintenance."
     ),
     "schema": Entry("Show the columns of a lake table."),
+    "find": Entry(
+        "Find every place in the store and the lake that holds values of a row, also of one that was deleted."
+    ),
     "drop": Entry(
         "Remove the lake table of a source table from its catalog, also if its files are lost. What is left of its files stays."
     ),

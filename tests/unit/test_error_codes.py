@@ -86,6 +86,7 @@ CODES = frozenset(
 
 WRITERS = {
     "cdc_lib/doctor/examine.py",
+    "cdc_lib/erase/search.py",
     "cdc_lib/config/load.py",
     "cdc_lib/jobs/client.py",
     "cdc_lib/lake/catalog.py",

@@ -34,6 +34,7 @@ NOT_HERE = (
     "python3 -m venv /opt/lakecdc",
     "/opt/lakecdc/bin/pip ",
     "CDC_SOURCES=/opt/airflow/sources /opt/lakecdc/bin/cdc ",
+    "cdc lake find ",  # ends with 1 where it finds something: test_find.py
     "cdc spark ",
     "cdc doctor shop --spark",
     "cdc schema ",  # needs a table that waits: test_schema_changes.py

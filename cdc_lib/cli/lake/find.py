@@ -1,0 +1,68 @@
+"""``cdc lake find``: every place in the store and the lake that holds values of a row."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cdc_lib.cli.context import AsJson, SourceName, config_of
+from cdc_lib.cli.context import find as find_source
+from cdc_lib.cli.lake.reader import lake_reader
+from cdc_lib.cli.output import NOT_KNOWN, print_json, say, table
+from cdc_lib.model.pace import counted
+from cdc_lib.model.table_name import TableName
+from cdc_lib.source import Source
+from cdc_lib.store.objects.open import open_store
+
+
+def find(
+    context: typer.Context,
+    source: SourceName,
+    table_name: Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")],
+    key: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY]...", help="One value for each column of the key, in order.")
+    ] = None,
+    where: Annotated[
+        str,
+        typer.Option(
+            "--where", metavar="CONDITION", help="Instead of a key: the rows that meet a condition in DuckDB's SQL."
+        ),
+    ] = "",
+    columns: Annotated[
+        str,
+        typer.Option(
+            "--columns",
+            metavar="A,B",
+            help="Also look for the values that the found rows have in these columns, which no other row has.",
+        ),
+    ] = "",
+    value: Annotated[
+        list[str] | None, typer.Option("--value", metavar="TEXT", help="Also look for this text; may be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find every place in the store and the lake that holds values of a row, also of one that was deleted.
+
+    Exits with 0 when nothing is found, with 1 when something is, with 3 when nothing is and a place could not be read.
+
+    Example:
+        cdc lake find shop shop.customers 42
+        cdc lake find shop shop.customers 42 --columns mail,phone
+        cdc lake find shop shop.customers --where "mail = 'ann@example.com'" --json
+        cdc lake find shop shop.customers 42 --value ann@example.com
+    """
+    config = config_of(find_source(context, source))
+    needles = lake_reader("erase.wanted").wanted(config, table_name, key or [], where, value or [])
+    opened = Source.over(config, open_store(config.store))
+    search = lake_reader("erase.search").RowSearch(opened, TableName.parse(table_name), needles)
+    result = search.run([name.strip() for name in columns.split(",") if name.strip()])
+    if as_json:
+        print_json({"found": result.found, "unread": result.unread, "objects": result.objects})
+    else:
+        for title, places in (("what", result.found), ("not read, because", result.unread)):
+            if places:
+                table(("kind", "place", title), ((one.kind, one.place, one.what) for one in places))
+        places = len({one.place for one in result.found})
+        say(f"{counted(places, 'place')} of {counted(result.objects, 'object')} hold values of the row")
+    raise typer.Exit(1 if result.found else NOT_KNOWN if result.unread else 0)

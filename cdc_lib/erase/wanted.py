@@ -1,0 +1,54 @@
+"""Which rows a person asks for: by their key, or by a condition on the rows that the lake has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdc_lib.config import SourceConfig
+from cdc_lib.erase.needles import Needles
+from cdc_lib.errors import ConfigError
+from cdc_lib.model.pace import counted
+from cdc_lib.read.key_text import parse_parts
+from cdc_lib.read.lake import Lake
+from cdc_lib.read.where import scan_where
+
+MOST_ROWS = 1_000
+"""Rows of one search: each is compared with every row of every file."""
+
+
+def wanted(config: SourceConfig, table: str, key: Sequence[str], where: str, values: Sequence[str]) -> Needles:
+    """Return what to look for.
+
+    Args:
+        config: the source.
+        table: ``database.table`` at the source.
+        key: a text for each column of the key; empty with a condition, or with values alone.
+        where: a condition in DuckDB's SQL on the lake table; empty without one.
+        values: texts that belong to these rows alone.
+
+    Raises:
+        ConfigError: nothing, or both, is asked for; the key is not one of the table; no row or too many meet the condition.
+    """
+    if bool(key) == bool(where) and not (values and not key):
+        raise ConfigError(
+            "give the key of a row, or --where",
+            hint="--value alone searches for texts of rows that are nowhere found by their key.",
+        )
+    with Lake.open(config) as lake:
+        reader = lake.table(table)
+        names = reader.key if reader.pinned.has_key else ()
+        keys: list[tuple[object, ...]] = []
+        if key:
+            if len(key) != len(reader.key):
+                raise ConfigError(f"the key has {counted(len(names), 'part')}", hint=f"It is {', '.join(names)}.")
+            keys = [parse_parts(reader.schema, reader.key, key)]
+        if where:
+            found = scan_where(reader, where, None, None, reader.key, limit=MOST_ROWS + 1, deleted=True).read_all()
+            keys = list(dict.fromkeys(zip(*(column.to_pylist() for column in found.columns), strict=True)))
+            if not 0 < len(keys) <= MOST_ROWS:
+                raise ConfigError(
+                    f"the condition is met by {counted(len(keys), 'row')}{' or more' if keys else ''} of the lake table",
+                    hint=f"Choose one that up to {MOST_ROWS} rows meet; rows that the lake no longer has are found by their key.",
+                    table=table,
+                )
+    return Needles(names, tuple(keys), {"": frozenset(values)} if values else {})
