@@ -13,6 +13,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from airflow.sdk import BaseHook
 
 from cdc_airflow.get_provider_info import get_provider_info
 from tests.harness.docs.package import ROOT, installed
@@ -80,6 +81,16 @@ def test_provider_info_imports_nothing_of_this_project():
     program = "import sys, cdc_airflow.get_provider_info; print(*(m for m in sys.modules if m.startswith(('cdc_', 'airflow'))))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=paths())
     assert sorted(done.stdout.split()) == ["cdc_airflow", "cdc_airflow.get_provider_info"]
+
+
+@pytest.mark.parametrize("kind", [one["connection-type"] for one in get_provider_info()["connection-types"]])
+def test_a_connection_may_be_a_uri(kind: str, monkeypatch: pytest.MonkeyPatch):
+    """Airflow reads the hyphen of the scheme as what a scheme cannot have, as the page says."""
+    scheme = kind.replace("_", "-")
+    monkeypatch.setenv("AIRFLOW_CONN_BILLING_DB", f"{scheme}://cdc:PASSWORD@db.example.com:3306")
+    found = BaseHook.get_connection("billing_db")
+    assert (found.conn_type, found.host, found.port, found.login) == (kind, "db.example.com", 3306, "cdc")
+    assert "AIRFLOW_CONN_BILLING_DB=cdc-mysql://cdc:" in (ROOT / "docs" / "guides" / "airflow.md").read_text()
 
 
 def paths() -> dict[str, str]:
