@@ -8,6 +8,7 @@ Processes of a step have a PID namespace; what the server takes is not counted.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import resource
@@ -47,6 +48,7 @@ TABLES = (
     "INSERT INTO billing.orders VALUES (1, 'bell', 10.50), (2, 'lamp', 20.00), (3, NULL, NULL)",
 )
 ROWS = 3
+SYSTEM, ALONE = "Debian", "no Airflow"
 AIRFLOW = "mkdir -p ~/dags && python3 -m venv ~/airflow-venv && ~/airflow-venv/bin/pip install -q apache-airflow=={version} -c /pins.txt"
 """What somebody did who has an Airflow."""
 STANDALONE = """
@@ -57,6 +59,7 @@ until [ -n "$(asked "SELECT 1 FROM serialized_dag WHERE dag_id = 'cdc_billing'")
   sleep 2
   kill -0 $airflow || { tail -n 40 ~/standalone.log; exit 1; }
 done
+until (: </dev/tcp/localhost/$AIRFLOW__API__PORT) 2>/dev/null; do sleep 2; done
 airflow dags unpause -y cdc_billing
 airflow dags trigger cdc_billing
 until [ "$state" = success ]; do
@@ -154,7 +157,7 @@ def bare_debian(folder: Path) -> Iterator[tuple[Path, Step]]:
         elif one.is_file():
             shutil.copy(one, root / one.relative_to("/"))
     try:
-        yield root, Step("", "debootstrap", time.monotonic() - began, _children() - before)
+        yield root, Step(SYSTEM, "debootstrap", time.monotonic() - began, _children() - before)
     finally:
         shutil.rmtree(root)
 
@@ -254,8 +257,8 @@ def with_airflow(person: Newcomer, version: str) -> None:
             _typed(person, line)
 
 
-def measure(folder: Path, versions: Sequence[str]) -> list[Step]:
-    """Go the whole way once, and once for each version of Airflow."""
+def measure(folder: Path, parts: Sequence[str]) -> list[Step]:
+    """Go the whole way once for each part: without Airflow, or with a version of it."""
     password = "first-hour"
     with MySqlServer(folder / "mysql") as server, bare_debian(folder) as (root, made):
         prepare(server, password)
@@ -267,14 +270,12 @@ def measure(folder: Path, versions: Sequence[str]) -> list[Step]:
             **kept,
         }
         shell |= {"BILLING_PASSWORD": password, "DB_HOST": server.host, "DB_PORT": str(server.port)}
-        person = Newcomer(root, {**shell, "HOME": str(home_of(root, "alone"))}, "Debian")
+        person = Newcomer(root, {**shell, "HOME": str(home_of(root, "first"))}, SYSTEM)
         person.types("apt-get install python3 python3-venv openjdk-17-jre-headless", PACKAGES)
-        person.part = "no Airflow"
-        without_airflow(person)
         steps = [made, *person.steps]
-        for version in versions:
-            other = Newcomer(root, {**shell, "HOME": str(home_of(root, version))}, version)
-            with_airflow(other, version)
+        for part in parts:
+            other = Newcomer(root, {**shell, "HOME": str(home_of(root, part.replace(" ", "-")))}, part)
+            without_airflow(other) if part == ALONE else with_airflow(other, part)
             steps += other.steps
     return steps
 
@@ -282,7 +283,7 @@ def measure(folder: Path, versions: Sequence[str]) -> list[Step]:
 def figures_of(steps: Sequence[Step]) -> list[Figure]:
     """Return wall and CPU time of each step, and of each part as a whole."""
     found = []
-    for part in dict.fromkeys(step.part for step in steps if step.part):
+    for part in dict.fromkeys(step.part for step in steps):
         own = [step for step in steps if step.part == part]
         whole = Step(part, "all steps", sum(step.wall for step in own), sum(step.cpu for step in own))
         for step in (whole, *own):
@@ -291,6 +292,13 @@ def figures_of(steps: Sequence[Step]) -> list[Figure]:
                 Figure(f"{part}: {step.name}: CPU", round(step.cpu, 1), "CPU s"),
             ]
     return found
+
+
+def others(path: Path, steps: Sequence[Step]) -> list[Figure]:
+    """Return figures that an earlier run wrote of parts that this one did not measure."""
+    parts = {step.part for step in steps}
+    kept = json.loads(path.read_text())["figures"] if path.exists() else []
+    return [Figure(**one) for one in kept if one["name"].partition(":")[0] not in parts]
 
 
 def shown(steps: Sequence[Step]) -> Table:
@@ -304,14 +312,13 @@ def shown(steps: Sequence[Step]) -> Table:
 def main() -> int:
     """Measure, print the table, and save."""
     parser = argparse.ArgumentParser(prog="./dev bench newcomer", description=__doc__)
-    known = sorted(one.stem for one in IMAGES.glob("3*.txt"))
     parser.add_argument(
-        "--airflow",
-        nargs="*",
-        choices=known,
-        default=["3.3.2", "3.2.2", "3.1.8"],
-        metavar="VERSION",
-        help="which Airflows",
+        "--parts",
+        nargs="+",
+        choices=[ALONE, *sorted(one.stem for one in IMAGES.glob("3*.txt"))],
+        default=[ALONE, "3.3.2", "3.2.2", "3.1.8"],
+        metavar="PART",
+        help=f"'{ALONE}' or versions of Airflow; figures of other parts stay in the file",
     )
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "newcomer.json", help="the file")
     options = parser.parse_args()
@@ -321,13 +328,13 @@ def main() -> int:
     load = round(os.getloadavg()[0], 2)
     try:
         with tempfile.TemporaryDirectory(prefix="lakecdc-newcomer-") as folder:
-            steps = measure(Path(folder), options.airflow)
+            steps = measure(Path(folder), options.parts)
     except StepFailed as error:
         print(error, file=sys.stderr)
         return 1
     Console(width=120).print(shown(steps))
     about: dict[str, Any] = {"load_before": load, "runs": "one", "warm_up": "nothing: downloads are counted"}
-    save(figures_of(steps), "MySQL 9.7.4", about, options.output)
+    save([*others(options.output, steps), *figures_of(steps)], "MySQL 9.7.4", about, options.output)
     return 0
 
 

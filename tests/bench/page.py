@@ -100,7 +100,18 @@ def page(documents: dict[str, Document]) -> str:
         parts.append(_positions(documents["positions"]))
     if "growth" in documents:
         parts.append(growth(documents["growth"]))
-    names = ("drain", *_PLAIN, "tables", "tables-mysql", *(f"lake-{name}" for name in _LAKE), "positions", "growth")
+    if "newcomer" in documents:
+        parts.append(_steps(documents["newcomer"]))
+    names = (
+        "drain",
+        *_PLAIN,
+        "tables",
+        "tables-mysql",
+        *(f"lake-{name}" for name in _LAKE),
+        "positions",
+        "growth",
+        "newcomer",
+    )
     missing = [f"`{_command(name)}`" for name in names if name not in documents]
     if missing:
         missing_text = textwrap.fill(f"Nothing is known yet of {', '.join(missing)}.", WIDTH, break_on_hyphens=False)
@@ -304,6 +315,25 @@ CPU seconds of one step, over a real cursor store and without a server.
 {_by_size(document["figures"])}
 
 {_verdict(document["figures"])}"""
+
+
+def _steps(document: Document) -> str:
+    """Return the section on a newcomer's first hour."""
+    values = {figure["name"]: figure["value"] for figure in document["figures"]}
+    rows = [
+        f"| {part} | {step} | {values[f'{part}: {step}: minutes']:.2f} | {values[f'{part}: {step}: CPU']} |"
+        for part, _, step in (name.removesuffix(": CPU").partition(": ") for name in values if name.endswith(": CPU"))
+    ]
+    return f"""## A newcomer's first hour: `./dev bench newcomer`
+
+{measured(document)}
+
+Commands of the pages, typed into a new Debian with its packages, a home and a checkout, up to the first verified table: once without Airflow, and with an
+Airflow of each version. MySQL runs beside it. Downloads are part of it; what the server takes, Docker, Kubernetes and a cluster are not.
+
+| | step | minutes | CPU s |
+|---|---|--:|--:|
+{chr(10).join(rows)}"""
 
 
 def _real_tables(document: Document) -> str:

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from cdc_lib.config import load_source
-from tests.bench.newcomer import ROWS, Newcomer, StepFailed, figures_of, with_airflow, without_airflow
+from tests.bench.newcomer import ROWS, Newcomer, Step, StepFailed, figures_of, others, with_airflow, without_airflow
+from tests.bench.report import save
 from tests.harness.docs.pages import usage_problem
 from tests.harness.shop.terminal import typed
 
@@ -88,3 +89,12 @@ def test_a_step_that_fails_is_named_with_what_it_showed(tmp_path):
     assert [figure.name for figure in figures_of(person.steps)] == [
         f"no Airflow: {name}: {what}" for name in ("all steps", "first") for what in ("minutes", "CPU")
     ]
+
+
+def test_parts_that_are_measured_again_replace_their_figures_alone(tmp_path):
+    path = tmp_path / "newcomer.json"
+    first = [Step(part, "cdc init", 60, 1.0) for part in ("3.1.8", "3.3.2")]
+    assert others(path, first) == []
+    save(figures_of(first), "none", {"load_before": 0.1}, path)
+    kept = others(path, [Step("3.3.2", "cdc doctor", 60, 2.0)])
+    assert kept == figures_of(first[:1])

@@ -11,6 +11,7 @@ import pytest
 from tests.bench import page, report
 from tests.bench.capacity import capacity
 from tests.bench.lake.__main__ import PARTS
+from tests.bench.newcomer import Step, figures_of
 from tests.bench.readers import Measured
 from tests.bench.report import (
     DRAIN,
@@ -60,6 +61,7 @@ def results(folder: Path) -> dict[str, page.Document]:
         "positions": positions,
         **{name: [Figure("one", 1.5, "s", spread=(1.5, 2.5))] for name in ("memory", "ddl")},
         **{f"lake-{part}": [Figure("one", 1.5, "s")] for part in PARTS},
+        "newcomer": figures_of([Step("3.3.2", "cdc init", 90, 2.25)]),
     }
     about = {
         "scale": 1,
@@ -82,9 +84,10 @@ def results(folder: Path) -> dict[str, page.Document]:
 def test_each_section_that_is_made_says_how_it_was_measured(tmp_path):
     text = page.page(results(tmp_path))
     found = sections(text)
-    assert len(found) == 15
+    assert len(found) == 16
     assert {heading: labels[: len(LABELS)] for heading, labels in found.items()} == dict.fromkeys(found, LABELS)
     assert "(1.5 to 2.5)" in text
+    assert "| 3.3.2 | cdc init | 1.50 | 2.2 |" in text
     assert "0.50 (0.50 to 2.50)" in text  # CPU seconds of a reader, over its runs
     assert "`./dev bench reselect`, `./dev bench snapshot`" in text.partition("## Without figures")[2]
 
