@@ -68,8 +68,7 @@ until [ "$state" = success ]; do
   [ "$state" != failed ] || { find ~/airflow/logs -name '*.log' -path '*cdc_billing*' -exec tail -n 5 {} +; exit 1; }
 done
 kill -INT -- -$airflow
-wait $airflow || true
-"""
+wait $airflow || true"""
 """A run of the DAG. Airflow ends before the shell does, so that its CPU time is the shell's."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
@@ -57,6 +58,7 @@ def test_the_way_with_an_airflow_ends_with_a_run_of_the_dag_and_the_comparison(p
     assert lines[1] == 'pip install ".[airflow,read,spark]"'
     assert words(person) == ["cdc init", "cdc doctor", *DAILY[2:]]
     assert "airflow standalone" in lines[-3]
+    subprocess.run(["bash", "-n", "-c", f"{lines[-3]}; exit"], check=True)
 
 
 def test_the_answers_of_the_first_source_make_files_that_load(person, tmp_path, monkeypatch):
