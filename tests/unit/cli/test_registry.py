@@ -20,7 +20,7 @@ HEAVY = (
 )  # fmt: skip
 
 OF_TYPER = {
-    "annotated_doc", "attr", "linkify_it", "markdown_it", "mdurl", "pygments", "rich", "shellingham", "typer",
+    "annotated_doc", "attr", "click", "linkify_it", "markdown_it", "mdurl", "pygments", "rich", "shellingham", "typer",
 }  # fmt: skip
 """The packages of others that the list of commands may import: typer, what it prints with, and their dependencies."""
 
