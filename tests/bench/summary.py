@@ -23,8 +23,7 @@ SHOWN = (
     ("Reselect by an integer key", "reselect", "one integer: keys a second of one core"),
     ("Run in Airflow with changes in 5 tables", "airflow", "changes in 5 tables, with the scheduler's imports: wall"),
     ("DAG files of 200 sources, parsed", "parsing", "200 sources: all DAG files"),
-    ("From a bare Debian to a verified table", "newcomer", "no Airflow: all steps: minutes"),
-    ("The same in Airflow 3.3.2", "newcomer", "3.3.2: all steps: minutes"),
+    ("From `pip install` on a bare Debian to a verified table", "newcomer", "no Airflow: all steps: minutes"),
 )  # fmt: skip
 """What a row is of, its file of results, and its figure there."""
 
