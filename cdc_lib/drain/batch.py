@@ -169,6 +169,7 @@ class WindowBatches:
             stored=partial(stored_as, config),
             shares=partial(shares_lake_table, config),
             date_texts=config.values.has_date_texts,
+            made_of=origin.made_of,
             masked=reading.masked,
         )
         captured = CapturedTables(

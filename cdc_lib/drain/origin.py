@@ -52,6 +52,10 @@ class Origin(Protocol):
         """Return how the lake keeps a table."""
         ...
 
+    def made_of(self, database: str, table: str) -> Mapping[str, str]:
+        """Return the expressions of a table's generated columns, by their names."""
+        ...
+
     def omittable(self, version: tuple[int, ...], database: str, table: str) -> frozenset[str]:
         """Return the columns whose changes an after image may omit."""
         ...
@@ -75,6 +79,7 @@ class _Answers:
     """What the server returned, by ``database.table``: asked once, over one session, for all readings of a window."""
 
     kept: dict[str, Kept] = field(default_factory=dict)
+    made_of: dict[str, Mapping[str, str]] = field(default_factory=dict)
     omittable: dict[str, list[str]] = field(default_factory=dict)
     tables: frozenset[tuple[str, str]] | None = None
     shared: Mapping[str, list[LakeMerge]] | None = None
@@ -119,6 +124,15 @@ class ServerOrigin:
         if name not in self.answers.kept:
             self.answers.kept[name] = self._kept(database, table)
         return self.answers.kept[name]
+
+    def made_of(self, database: str, table: str) -> Mapping[str, str]:
+        """Return the expressions of a table's generated columns, by their names; of one that has another name now, of all of its database."""
+        name = TableName(database, table)
+        if name not in self.answers.made_of:
+            asked = self._asked()
+            there = (database, table) in self._tables() or asked.exists(database, table)
+            self.answers.made_of[name] = asked.generated_from(database, table if there else "%")
+        return self.answers.made_of[name]
 
     def close(self) -> None:
         """Close the session, if open."""
@@ -188,7 +202,10 @@ class ServerOrigin:
         """Return what a decoder needs to decode the window again, the answers that were given included."""
         variables = {name: server.variables[name] for name in VARIABLES if name in server.variables}
         omittable = dict(self.answers.omittable)
-        return RawFacts(server.identity, variables, charsets, dict(self.answers.kept), omittable, self.cascades)
+        made_of = {table: dict(made) for table, made in self.answers.made_of.items()}
+        return RawFacts(
+            server.identity, variables, charsets, dict(self.answers.kept), omittable, self.cascades, made_of
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +243,10 @@ class ArchivedOrigin:
     def kept(self, database: str, table: str) -> Kept:
         """Return how the lake kept the table then; an unknown table counts as readable."""
         return cast("Kept", self.known.kept.get(TableName(database, table), "rows"))
+
+    def made_of(self, database: str, table: str) -> Mapping[str, str]:
+        """Return the expressions that the server named then."""
+        return self.known.made_of.get(TableName(database, table), {})
 
     def omittable(self, version: tuple[int, ...], database: str, table: str) -> frozenset[str]:  # noqa: ARG002 - no server
         """Return the columns that the server named then."""

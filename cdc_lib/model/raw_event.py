@@ -40,6 +40,7 @@ class RawFacts:
         kept: by ``database.table``, the lake mode of a table whose rows a statement changed.
         omittable_columns: by ``database.table``, the columns whose changes may be missing in an after image.
         cascades: foreign keys whose row changes are not in the binlog.
+        made_of: by ``database.table``, the expressions of the generated columns of one whose columns a statement declared again.
     """
 
     identity: ServerIdentity
@@ -48,3 +49,4 @@ class RawFacts:
     kept: dict[str, str] = field(default_factory=dict)
     omittable_columns: dict[str, list[str]] = field(default_factory=dict)
     cascades: Cascades = field(default_factory=Cascades)
+    made_of: dict[str, dict[str, str]] = field(default_factory=dict)

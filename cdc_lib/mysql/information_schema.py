@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -24,6 +25,9 @@ from cdc_lib.mysql.show_index import unique_keys
 from cdc_lib.mysql.statements import lenient_rows_of, rows_of
 
 log = logging.getLogger(__name__)
+
+_ESCAPED = re.compile(r"_\w+\\'")
+"""A string with its character set, as MySQL shows it in an expression: its quote has a backslash before it."""
 
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 
@@ -226,14 +230,15 @@ class InformationSchema:
         return frozenset(str(name) for (name,) in rows)
 
     def generated_from(self, database: str, table: str) -> dict[str, str]:
-        """Return the expressions of a table's generated columns."""
+        """Return the expressions of a table's generated columns; ``%`` stands for any table."""
+        how = "LIKE" if table == "%" else "="
         rows = self._rows(
             "SELECT COLUMN_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS "
-            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND GENERATION_EXPRESSION <> '' ORDER BY ORDINAL_POSITION",
+            f"WHERE TABLE_SCHEMA = %s AND TABLE_NAME {how} %s AND GENERATION_EXPRESSION <> '' ORDER BY ORDINAL_POSITION",
             (database, table),
             TableName(database, table),
         )
-        return {str(name): str(expression) for name, expression in rows}
+        return {str(name): _unescaped(str(expression)) for name, expression in rows}
 
     def _rows(
         self, sql: str, arguments: Sequence[object], table: str = "", *, invalid: str = "replace"
@@ -244,6 +249,11 @@ class InformationSchema:
             if table:
                 raise translated(error, self._connection, table) from error
             raise SourceError(f"the table definitions cannot be read: {error}") from error
+
+
+def _unescaped(expression: str) -> str:
+    """Return an expression of a generated column as SQL: MySQL shows its strings with a backslash before each quote."""
+    return re.sub(r"\\(.)", r"\1", expression, flags=re.DOTALL) if _ESCAPED.search(expression) else expression
 
 
 def is_unicode(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -21,6 +21,10 @@ snapshot can replace them."""
 def as_rows(_database: str, _table: str) -> Kept:
     """Return how the lake keeps a table by default."""
     return "rows"
+
+
+def _of_nothing(_database: str, _table: str) -> Mapping[str, str]:
+    return {}
 
 
 def _never(_database: str, _table: str) -> bool:
@@ -47,6 +51,7 @@ class Naming:
         stored: how a column is stored: its mask, empty without one; None if it is not stored.
         shares: whether a table may share its lake table with others.
         date_texts: whether the lake keeps dates of a table as the text that SELECT shows.
+        made_of: the expressions of a table's generated columns now; called only if a statement may change what they are made of.
         masked: follows whose rows tables have; it does nothing where the file hides no column.
     """
 
@@ -57,6 +62,7 @@ class Naming:
     stored: Callable[[str, str, str], str | None] = _as_it_is
     shares: Callable[[str, str], bool] = _never
     date_texts: Callable[[TableName], bool] = _no_texts
+    made_of: Callable[[str, str], Mapping[str, str]] = _of_nothing
     masked: MaskedRows = field(default_factory=MaskedRows)
 
 

@@ -10,7 +10,7 @@ from cdc_lib.binlog.ddl.ddl import Meaning, Name
 from cdc_lib.binlog.ddl.effects import Naming, table_statements, taken_over
 from cdc_lib.binlog.ddl.history.added_defaults import added_defaults
 from cdc_lib.binlog.ddl.history.renames import renames
-from cdc_lib.binlog.ddl.history.retyped import respelled, undecided
+from cdc_lib.binlog.ddl.history.retyped import recomputed, respelled, undecided
 from cdc_lib.binlog.ddl.history.words import CannotFollow, words
 from cdc_lib.binlog.ddl.redact import concealed
 from cdc_lib.binlog.ddl.statement import Statement
@@ -158,7 +158,9 @@ class TableChanges:
             return ""
         known = self.known(*table)
         as_text = self.naming.date_texts(TableName(*table))
-        return respelled(statement, known, mariadb=self.mariadb, as_text=as_text)
+        if column := respelled(statement, known, mariadb=self.mariadb, as_text=as_text):
+            return column
+        return recomputed(statement, known, self.naming.made_of(*table), mariadb=self.mariadb)
 
     def _renamed(self, table: Name, statement: Statement, position: Position, context: ErrorContext) -> TableStatement:
         """Return which columns of a table have other names after a statement, of those that are stored.

@@ -242,10 +242,17 @@ def _number(value: Decimal) -> str:
 
 
 def _expected(column: _Column, kind: pa.DataType, text: str | bytes | None) -> str | None:
-    """Return the text that the lake has of a value, from the server's text of it."""
+    """Return the text that the lake has of a value, from the server's text of it; that text where the lake's type holds none such."""
     if text is None:
         return None
     text = text.decode() if isinstance(text, bytes) else text
+    try:
+        return _as_in_lake(column, kind, text)
+    except (ValueError, ArithmeticError):
+        return text
+
+
+def _as_in_lake(column: _Column, kind: pa.DataType, text: str) -> str | None:
     if column.type in _TEMPORAL and not pa.types.is_string(kind):
         return _of_day(text, kind)
     if pa.types.is_integer(kind):

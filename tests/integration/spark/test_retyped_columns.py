@@ -203,3 +203,46 @@ def test_an_online_schema_change_counts_at_its_swap(any_server, database, tmp_pa
         source.round()
         source.assert_equal("t", "u")
         assert source.snapshots() == before + 1
+
+
+MADE_OF = {
+    "yeared": ("YEAR", "0", "INT", "CONCAT('x', v)"),
+    "scaled": ("DECIMAL(10, 2)", "1.5", "DECIMAL(12, 4)", "CONCAT('x', v)"),
+    "timed": ("DATETIME", "'2024-01-02 03:04:05'", "DATETIME(3)", "CONCAT('x', v)"),
+    "padded": ("INT(5) ZEROFILL", "7", "INT", "CONCAT('x', v)"),
+    "encoded": ("VARCHAR(9) CHARACTER SET latin1", "0xE9", "VARCHAR(9) CHARACTER SET utf8mb4", "HEX(v)"),
+    "compared": (
+        "VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_bin", "'a'",
+        "VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_general_ci", "IF(v = 'A', 'yes', 'no')",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+def test_columns_that_are_made_of_one_of_another_type_show_their_new_values(
+    any_server, database, tmp_path, lake, metadata
+):
+    """Stored and virtual ones, also where the values of the column itself stay, and where the table has another name afterwards."""
+    with row_metadata(any_server, metadata):
+        source = Followed(any_server, database, tmp_path, lake, on_error="quarantine", start="latest")
+        source.round()
+        for table, (old, value, _, made) in MADE_OF.items():
+            for name in (table, f"{table}_before"):
+                source.run(
+                    f"CREATE TABLE {name} (id INT PRIMARY KEY, v {old}, g VARCHAR(50) AS ({made}) STORED, h VARCHAR(50) AS ({made}) VIRTUAL)",
+                    f"INSERT INTO {name} (id, v) VALUES (1, {value})",
+                )
+        source.round()
+        for table, (_, _, new, _) in MADE_OF.items():
+            source.run(
+                f"ALTER TABLE {table} MODIFY v {new}",
+                f"ALTER TABLE {table}_before MODIFY v {new}",
+                f"RENAME TABLE {table}_before TO {table}_after",
+            )
+        source.round()
+        source.round()
+        tables = [f"{table}{end}" for table in MADE_OF for end in ("", "_after")]
+        found = {one: source.lake.rows(f"{source.capture.database}.{one}", "g", "h") for one in tables}
+        shown = {one: [tuple(row) for row in source.capture.execute(f"SELECT g, h FROM {one}")] for one in tables}
+        assert {one: [tuple(row) for row in rows] for one, rows in found.items()} == shown
+        assert not status_of(source.capture.pipeline).drain.quarantined_tables

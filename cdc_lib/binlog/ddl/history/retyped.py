@@ -7,7 +7,7 @@ with more digits. Where the lake's column holds the new type as well as the form
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from cdc_lib.binlog.ddl.history.charsets import WHOLE, accept_charset, holds, keeps_labels, longest
@@ -15,6 +15,7 @@ from cdc_lib.binlog.ddl.history.column import ColumnReader, convert
 from cdc_lib.binlog.ddl.history.types import Spelled, spelled
 from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, words
 from cdc_lib.binlog.ddl.statement import Statement
+from cdc_lib.model import lexer
 from cdc_lib.model.column_types import BY_NAME, CAST_FORMS, INTEGERS, Form, Kind
 from cdc_lib.model.schema import Column, SourceType
 from cdc_lib.model.schema_version import Definition
@@ -73,6 +74,46 @@ def respelled(statement: Statement, known: Definition | None, *, mariadb: bool, 
     except CannotFollow:
         return name if not strict or _SUSPECTS.search(statement.text) else ""
     return ""
+
+
+def recomputed(statement: Statement, known: Definition | None, expressions: Mapping[str, str], *, mariadb: bool) -> str:
+    """Return the first generated column that is made of one which the statement declares again; empty for none.
+
+    Its values follow the type, the character set and the collation of that column, also where the column's own values stay: servers write
+    them again without an event.
+
+    Args:
+        statement: an ALTER TABLE.
+        known: the table's definition before the statement; None if that is not known.
+        expressions: of the table's generated columns, by their names.
+        mariadb: whether the server is MariaDB.
+    """
+    before = {column.name.lower(): column for column in known.schema.columns} if known is not None else {}
+    try:
+        parts = clauses(WordReader(words(statement)))
+        if _converted(parts) is not None:
+            return next(iter(expressions), "")
+        declared = {
+            name.lower()
+            for old, new, clause in _declared_again(parts)
+            if not _is_same(before.get(old.lower()), clause, statement, mariadb=mariadb)
+            for name in (old, new)
+        }
+    except CannotFollow:
+        return next(iter(expressions), "")
+    made_of = {one: {word.text.lower() for word in lexer.words(text)} for one, text in expressions.items()}
+    return next((one for one, names in made_of.items() if names & declared), "")
+
+
+def _is_same(old: Column | None, clause: WordReader, statement: Statement, *, mariadb: bool) -> bool:
+    """Whether a number or a time is declared as it is: with another default, comment or place. ZEROFILL, which is not known, is unsigned."""
+    kind = spelled(clause, mariadb=mariadb, sql_mode=statement.sql_mode)
+    if old is None or old.type.unsigned or kind.unsigned:
+        return False
+    of, new = old.type, _type_of(kind, "")
+    if of.kind == "int":
+        return INTEGERS.get(kind.name) == of.width
+    return of.kind == new.kind and of.kind in ("datetime", "timestamp", "time", "date") and of.scale == new.scale
 
 
 def undecided(statement: Statement, known: Definition | None, *, mariadb: bool) -> tuple[Column, ...]:
@@ -146,14 +187,17 @@ def converts_to_others(old: SourceType, charset: str, *, strict: bool = True) ->
 
 def _changed(parts: Sequence[WordReader]) -> Iterator[tuple[str, WordReader]]:
     """Yield the columns that are declared again, by their names before the statement, and the words from the type on."""
+    return ((old, clause) for old, _, clause in _declared_again(parts))
+
+
+def _declared_again(parts: Sequence[WordReader]) -> Iterator[tuple[str, str, WordReader]]:
+    """Yield the same with the names after the statement."""
     for clause in parts:
         if key := clause.accept_any("MODIFY", "CHANGE"):
             clause.accept("COLUMN")
             clause.accept("IF", "EXISTS")
             name = clause.column()
-            if key == "CHANGE":
-                clause.column()
-            yield name, clause
+            yield name, clause.column() if key == "CHANGE" else name, clause
 
 
 def _differs(before: Column | None, kind: Spelled, column: ColumnReader, *, strict: bool, as_text: bool) -> bool:

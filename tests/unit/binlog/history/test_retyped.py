@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdc_lib.binlog.ddl.history.retyped import respelled, undecided
+from cdc_lib.binlog.ddl.history.retyped import recomputed, respelled, undecided
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.schema_version import Definition
@@ -166,3 +166,29 @@ def test_a_former_type_that_is_not_seen_may_be_any():
     ):
         assert found(clauses, None) == found(clauses) == "x"
     assert found("MODIFY x DATETIME(6), MODIFY y INT, MODIFY z VARCHAR(9), MODIFY s SET('y')", None) == ""
+
+
+MADE = {"g": "concat('x',`y`)", "h": "(`i` + 1)"}
+
+
+@pytest.mark.parametrize(
+    ("clauses", "column"),
+    [
+        ("MODIFY y INT", "g"), ("CHANGE COLUMN Y z SMALLINT", "g"), ("CHANGE a y YEAR", "g"), ("CONVERT TO CHARACTER SET utf8mb4", "g"),
+        ("MODIFY i BIGINT", "h"), ("MODIFY i INT UNSIGNED", "h"), ("MODIFY i INT ZEROFILL", "h"), ("MODIFY y YEAR NOTAWORD, MODIFY v TEXT", "g"),
+        ("MODIFY i INT NOT NULL DEFAULT 5 COMMENT 'y'", ""), ("MODIFY at DATETIME(3) NOT NULL FIRST", ""), ("MODIFY v VARCHAR(80)", ""),
+        ("ADD z INT, DROP v", ""),
+    ],
+)  # fmt: skip
+def test_a_column_that_is_made_of_one_that_is_declared_again_may_have_other_values(clauses, column):
+    """By the names before and after the statement; a number or a time that stays as it is changes nothing."""
+    types = {**TYPES, "y": SourceType("year"), "i": SourceType("int", width=4), "at": SourceType("datetime", scale=3)}
+    known = Definition(TableSchema("db", "t", tuple(Column(name, kind) for name, kind in types.items())), "utf8mb4")
+    statement = Statement(f"ALTER TABLE t {clauses}", "db", STRICT)
+    assert recomputed(statement, known, MADE, mariadb=True) == column
+    assert recomputed(statement, None, {}, mariadb=True) == ""
+
+
+def test_without_a_known_definition_any_declaration_counts():
+    statement = Statement("ALTER TABLE t MODIFY i INT NOT NULL", "db", STRICT)
+    assert recomputed(statement, None, MADE, mariadb=False) == "h"
