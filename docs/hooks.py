@@ -27,6 +27,7 @@ from cdc_lib.cli.output import exit_code
 from cdc_lib.cli.registry import CommandWithMore
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.lake.reader_faults import READER_FAULTS
+from cdc_lib.model.readers import READERS
 from tests.bench import page as benchmarks
 
 _ARGUMENT = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
@@ -48,7 +49,7 @@ def pages() -> dict[str, str]:
         "reference/cli.md": command_line(),
         "reference/errors.md": error_tree(),
         "reference/dags.md": dags(),
-        "reference/partition-readers.md": partition_readers(),
+        "reference/readers.md": readers(),
         "benchmarks/all.md": benchmarks.page(benchmarks.results()),
     }
 
@@ -208,10 +209,32 @@ def error_tree() -> str:
 # --- readers
 
 
-def partition_readers() -> str:
-    """Return the page of what engines read wrongly from partitioned tables."""
+def readers() -> str:
+    """Return the page of what engines read of a layout, and what they read wrongly from partitioned tables."""
+    return f"# Readers\n\n{_layout_readers()}\n## Partitions\n\n{_partition_readers()}"
+
+
+def _layout_readers() -> str:
     head = (
-        "# Readers of partitioned tables\n\n"
+        "`lake.readers` names the engines that read the tables. A table gets the fastest layout that all of them read, if `layouts` says "
+        "nothing else, and `cdc doctor` refuses one that a reader does not read.\n\n"
+        "| `lake.readers` | `format_version` | `write_mode` | from | who says so | when |\n|---|---|---|---|---|---|\n"
+    )
+    rows = (
+        f"| `{name}` | {one.format_version} | `{one.write_mode}` | {one.since} | {_linked(one.source)} | {one.date} |\n"
+        for name, one in READERS.items()
+    )
+    return head + "".join(rows)
+
+
+def _linked(source: str) -> str:
+    return (
+        f"[its documentation]({source})" if source.startswith("https:") else f"`{source}`" if "/" in source else source
+    )
+
+
+def _partition_readers() -> str:
+    head = (
         "Some engines skip files that they must read: a query with a condition on the partition column lacks rows, without an error. "
         "Without such a condition they are right. `cdc doctor` warns of a layout that is in this table.\n\n"
         "| reader | transform | type of the column | what happens |\n|---|---|---|---|\n"

@@ -26,6 +26,7 @@ from cdc_lib.config.source import SOURCE_NAME
 from cdc_lib.doctor.visit import Visit
 from cdc_lib.errors import ConfigError
 from cdc_lib.jobs.secrets import named_variables
+from cdc_lib.model.readers import READERS
 
 DAG_FILES = ("cdc_sources.py", "cdc_maintenance.py", "cdc_wrong_sources.py")
 _COMMENT = "# What holds for every source of this folder unless its own file says otherwise.\n"
@@ -84,7 +85,7 @@ def init(
     ] = None,
     readers: Annotated[
         _Text,
-        typer.Option("--readers", help=f"Engines that read the tables, with commas: {', '.join(questions.READERS)}."),
+        typer.Option("--readers", help=f"Engines that read the tables, with commas: {', '.join(READERS)}."),
     ] = None,
     airflow: Annotated[
         bool | None,

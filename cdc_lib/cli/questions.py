@@ -14,11 +14,13 @@ from pydantic import ValidationError
 
 from cdc_lib.config.base import Section
 from cdc_lib.config.explain import explain
+from cdc_lib.config.lake import LakeConfig
 from cdc_lib.config.server import ServerConfig
 from cdc_lib.config.store import StoreConfig
 from cdc_lib.config.tables import TablesConfig
 from cdc_lib.config.work import SparkServerConfig
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.readers import READERS
 
 PORT, USER = 3306, "cdc"
 SCHEDULE = "*/5 * * * *"
@@ -26,15 +28,6 @@ DATA = Path("/var/lib/cdc")
 """Folder of batches and lake, where this user can write there."""
 
 VERIFY = {"after_merge": 100, "cover_every": "7d"}
-READERS: Mapping[str, Mapping[str, Any]] = {
-    "spark": {},
-    "trino": {},
-    "pyiceberg": {},
-    "duckdb": {"write_mode": "copy_on_write"},
-    "other": {"format_version": 2},
-}
-"""Engines, and what of a layout each needs to read every row rightly; others may not know Iceberg's format version 3."""
-
 _CATALOGS = {"jdbc": "jdbc", "http": "rest", "https": "rest", "thrift": "hive", "glue": "glue"}
 _FILE_OR_S3 = "file:///folder or s3://bucket/prefix"
 
@@ -175,7 +168,7 @@ def shared(ask: Questions, data: Path) -> dict[str, Any]:
         "lake": _lake(ask, store["url"], data),
         "merge": _merge(ask),
     }
-    return found | _layouts(ask) | {"verify": VERIFY}
+    return found | {"verify": VERIFY}
 
 
 def _store(ask: Questions, data: Path) -> dict[str, Any]:
@@ -217,7 +210,12 @@ def _lake(ask: Questions, store: str, data: Path) -> dict[str, Any]:
     beside = f"s3://{parts.netloc}/lake" if parts.scheme == "s3" else f"file://{quote(str(data))}/lake"
     found = {"catalog": "lake", "type": kind, "uri": "" if kind == "glue" else uri}
     found["warehouse"] = ask.text("--warehouse", f"Lake: {_FILE_OR_S3}", beside)
-    return {name: value for name, value in found.items() if value} | {"namespace": "{database}"}
+    question = f"Engines that read the tables, of {', '.join(READERS)}"
+    readers = split(
+        ask.text("--readers", question, "spark,trino,pyiceberg", _valid(LakeConfig, "readers", listed=True))
+    )
+    found = {name: value for name, value in found.items() if value}
+    return found | {"namespace": "{database}", "readers": readers}
 
 
 def _merge(ask: Questions) -> dict[str, Any]:
@@ -228,21 +226,3 @@ def _merge(ask: Questions) -> dict[str, Any]:
     question = "Environment variable that holds its token"
     token = ask.text("--spark-token-env", question, "CDC_SPARK_TOKEN", _valid(SparkServerConfig, "token_env"))
     return {"spark_server": {"url": url} | ({"token_env": token} if token else {})}
-
-
-def _layouts(ask: Questions) -> dict[str, Any]:
-    """Return ``layouts:`` that every reader reads rightly; nothing if all read the default one."""
-    question = f"Engines that read the tables, of {', '.join(READERS)}"
-    readers = split(ask.text("--readers", question, "spark,trino,pyiceberg", unknown_reader))
-    if wrong := unknown_reader(",".join(readers)):
-        raise ConfigError(wrong)
-    needed: dict[str, Any] = {}
-    for reader in readers:
-        needed |= READERS[reader.lower()]
-    return {"layouts": [{"tables": "*.*"} | needed]} if needed else {}
-
-
-def unknown_reader(answer: str) -> str:
-    """Say which engine of an answer is not known."""
-    unknown = [one for one in split(answer) if one.lower() not in READERS]
-    return f"no known reader: {', '.join(unknown)}; known: {', '.join(READERS)}" if unknown else ""

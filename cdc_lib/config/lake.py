@@ -9,6 +9,8 @@ from pydantic import Field, field_validator, model_validator
 
 from cdc_lib.config.base import Section, Text
 from cdc_lib.model.folder import leads_up
+from cdc_lib.model.layout import Layout
+from cdc_lib.model.readers import READERS, ReaderName, layout_for
 
 ForeignChanges = Literal["stop", "snapshot"]
 """Policy for a lake table whose merged rows another writer changed."""
@@ -47,6 +49,9 @@ class LakeConfig(Section):
     foreign_changes: ForeignChanges = Field(
         default="stop", description="stop or snapshot: a lake table that others changed stops, or is read again"
     )
+    readers: tuple[ReaderName, ...] = Field(
+        default=(), description=f"list of engines that read the tables, of {', '.join(READERS)}"
+    )
     properties: dict[str, Text] = Field(
         default_factory=dict, repr=False, description="further settings of the Iceberg catalog"
     )
@@ -84,6 +89,11 @@ class LakeConfig(Section):
         if missing:
             raise ValueError(f"a catalog of type {self.type} needs {' and '.join(missing)}")
         return self
+
+    @property
+    def default_layout(self) -> Layout:
+        """The layout of a table for which ``layouts`` says nothing else: one that all readers read."""
+        return layout_for(self.readers)
 
     def namespace_of(self, source: str, database: str) -> tuple[str, ...]:
         """Return the levels of the namespace of a source table; a dot in a name is not a separator."""

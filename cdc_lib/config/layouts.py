@@ -77,8 +77,9 @@ class LayoutRule(TableRule):
         partition_by: Iceberg's partition spec. An update that changes the value of a partition moves the row.
         sort_by: order of the rows in written files; the primary key without it.
         properties: Iceberg table properties, passed as they are. Those that merges depend on are refused.
-        format_version: version of the Iceberg format. Version 2 has no deletion vectors.
-        write_mode: ``merge_on_read`` marks replaced rows as deleted; ``copy_on_write`` writes files again without them.
+        format_version: version of the Iceberg format. Version 2 has no deletion vectors. Without it, the highest that ``lake.readers`` read.
+        write_mode: ``merge_on_read`` marks replaced rows as deleted; ``copy_on_write`` writes files again without them. Without it, what
+            ``lake.readers`` need.
     """
 
     partition_by: Annotated[tuple[str, ...], AfterValidator(_check_partitions)] = Field(
@@ -90,16 +91,15 @@ class LayoutRule(TableRule):
     properties: Annotated[dict[str, Text], AfterValidator(_refuse_needed)] = Field(
         default_factory=dict, description="Iceberg table properties, for example write.target-file-size-bytes"
     )
-    format_version: FormatVersion = Field(default=3, description="2 or 3")
-    write_mode: WriteMode = Field(default="merge_on_read", description="merge_on_read or copy_on_write")
+    format_version: FormatVersion | None = Field(default=None, description="2 or 3")
+    write_mode: WriteMode | None = Field(default=None, description="merge_on_read or copy_on_write")
 
-    @property
-    def value(self) -> Layout:
-        """The layout."""
+    def over(self, default: Layout) -> Layout:
+        """Return the layout, with the default's format version and write mode where the rule has none."""
         return Layout(
             _each(partition_of, self.partition_by),
             _each(sort_field_of, self.sort_by),
             tuple(sorted(self.properties.items())),
-            self.format_version,
-            self.write_mode,
+            self.format_version or default.format_version,
+            self.write_mode or default.write_mode,
         )

@@ -22,6 +22,7 @@ from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.finding import Finding
 from cdc_lib.model.pace import counted
+from cdc_lib.model.readers import unread
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
@@ -160,6 +161,8 @@ def _layouts(config: SourceConfig, reader: InformationSchema, tables: Sequence[t
             for lake in lake_merges(config, [schema.name]):
                 columns = lake_columns(routed_schema(stored, lake.routed_tables[0].target), lake.mode)
                 layout = first_layout(config, lake, columns)
+                for what in unread(layout, config.lake.readers):
+                    yield Finding("error", f"{schema.name}: {what}", _OTHER_LAYOUT)
                 for what in reader_warnings(layout, columns):
                     yield Finding("warning", f"{schema.name}: {what}", _OTHER_PARTITIONS)
         except CdcError as error:
@@ -197,7 +200,8 @@ def check_standby(server: ServerConfig, credentials: Credentials) -> Iterator[Fi
         yield Finding("warning", f"{name} could not take over now: {error.message}", hint)
 
 
+_OTHER_LAYOUT = "Leave format_version and write_mode out of layouts, or take the reader from lake.readers."
 _OTHER_PARTITIONS = (
-    "Read it with an engine that docs/reference/partition-readers.md lists as right, or partition by another transform."
+    "Read it with an engine that docs/reference/readers.md lists as right, or partition by another transform."
 )
 _BEGIN = "Write start: snapshot, or a position that SHOW BINARY LOGS still has."

@@ -38,8 +38,11 @@ def layout_of(config: SourceConfig, lake: LakeMerge) -> Layout:
     Raises:
         ConfigError: source tables that share the lake table have different layouts.
     """
+    default = config.lake.default_layout
     layouts = {
-        routed.table: next((r.value for r in config.layouts if r.covers(routed.database, routed.name)), Layout())
+        routed.table: next(
+            (rule.over(default) for rule in config.layouts if rule.covers(routed.database, routed.name)), default
+        )
         for routed in lake.routed_tables
     }
     if len(set(layouts.values())) > 1:
@@ -48,7 +51,7 @@ def layout_of(config: SourceConfig, lake: LakeMerge) -> Layout:
             hint="Cover them by one rule under layouts in the source file, or give each a lake table of its own.",
             lake_table=str(lake.name),
         )
-    return next(iter(layouts.values()), Layout())
+    return next(iter(layouts.values()), default)
 
 
 def fitted(layout: Layout, columns: Sequence[LakeColumn], lake_table: str) -> Layout:
@@ -199,7 +202,7 @@ def change_of_layout(old: Layout, new: Layout, lake_table: str) -> LayoutChange 
         raise MergeError(
             f"the lake table has format version {old.format_version}, and the source file says "
             f"{new.format_version}: Iceberg lowers no format version",
-            hint="Set format_version as it was; or drop the lake table, and take a new snapshot with cdc snapshot.",
+            hint="Set format_version (or lake.readers) as it was; or drop the lake table, and take a new snapshot with cdc snapshot.",
             lake_table=lake_table,
         )
     kept = {name for name, _ in new.properties}

@@ -1,7 +1,7 @@
 """What engines read wrongly from partitioned tables: a condition on the partition column leaves out rows. Pure.
 
 Full reads are right. ``tests/integration/spark/test_partitions.py`` compares each transform of each lake type and expects exactly
-these faults. The page ``docs/reference/partition-readers.md`` is generated from them.
+these faults. The page ``docs/reference/readers.md`` is generated from them.
 """
 
 from __future__ import annotations

@@ -213,6 +213,9 @@ def test_a_layout_is_checked_against_the_columns_of_the_server(doctor, server, d
     assert found["error"] == layout("bucket(4, price)")["warning"] == []
     computed = f'\ncomputed: [{{tables: "{database}.paid", columns: {{x: "price + 1"}}}}]'
     assert layout("x", computed)["error"] == []
+    rule = f'layouts: [{{tables: "{database}.paid", format_version: 3}}]'
+    found = doctor("paid", more=rule, **{"lake: {": "lake: {readers: [spark, athena], "})
+    assert f"{database}.paid: athena does not read format_version 3: it reads 2 (https://" in text(found["error"])
 
 
 def test_computed_columns_and_booleans_are_checked_without_spark(doctor, database):

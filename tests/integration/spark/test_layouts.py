@@ -136,7 +136,7 @@ def test_maintenance_gives_an_existing_table_the_layout_of_the_source_file(lake,
     done = keep(lake, orders)
     assert done.laid_out
     assert done.rewritten == done.files
-    assert lake.state(orders.name).layout == lake.config.layouts[0].value
+    assert lake.state(orders.name).layout == lake.config.layouts[0].over(Layout())
     assert files_of(lake, orders, "delete_files") == []
     assert len({row.partition for row in files_of(lake, orders, "data_files")}) > 2
     assert not keep(lake, orders).laid_out

@@ -93,7 +93,7 @@ def test_the_place_of_everything_is_asked_for(answered, folder):
     """S3 with its endpoint, region and keys, the Spark server, and the engines that read; no secret is in a file."""
     server = ("shop", "db", "", "", "", __file__, "shop.*")
     store = ("s3://bucket/cdc", "https://s3.example.com:9000", "eu-central-1", "S3_ACCESS", "S3_SECRET")
-    shown = answered(*server, *store, "", "", "http://spark.example.com:8998", "", "spark, duckdb")
+    shown = answered(*server, *store, "", "", "spark, duckdb", "http://spark.example.com:8998", "")
     config = load_source(folder / "shop.yaml")
     assert (config.store.url, config.store.endpoint_url, config.store.region) == store[:3]
     assert (config.store.access_key_env, config.store.secret_key_env) == store[3:]
@@ -101,7 +101,7 @@ def test_the_place_of_everything_is_asked_for(answered, folder):
     assert config.lake.warehouse == "s3://bucket/lake"
     assert config.merge.spark_server is not None
     assert config.merge.spark_server.url == "http://spark.example.com:8998"
-    assert [(one.tables, one.write_mode, one.format_version) for one in config.layouts] == [("*.*", "copy_on_write", 3)]
+    assert config.lake.readers == ("spark", "duckdb")
     assert "next: set CDC_SPARK_TOKEN, S3_ACCESS, S3_SECRET, SHOP_PASSWORD, then: cdc doctor" in shown
 
 
@@ -109,13 +109,13 @@ def test_a_wrong_answer_is_asked_for_again(answered, folder):
     """With what is wrong; the answers before it are not lost."""
     shown = answered(
         "no name!", "shop", "db", "70000", "x", "3307", "", "", "/no/ca.pem", "", "none", "shop.*",
-        "ftp://bucket", "file:///s", "", "file:///l", "spark:8998", "", "excel", "other",
+        "ftp://bucket", "file:///s", "", "file:///l", "excel", "other", "spark:8998", "",
     )  # fmt: skip
     config = load_source(folder / "shop.yaml")
     assert (config.server.port, config.tables.include, config.store.url) == (3307, ("shop.*",), "file:///s")
-    assert config.layouts[0].format_version == 2
+    assert config.lake.readers == ("other",)
     assert shown.count("Error: ") == 8
-    assert "no known reader: excel; known: spark, trino, pyiceberg, duckdb, other" in shown
+    assert "'starrocks' or 'trino' (given 'excel')" in shown
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_a_file_that_is_there_is_never_replaced(init, folder):
         ((*SHOP, "--endpoint", "http://s3:9000"), "--endpoint would have no effect"),
         ((*SHOP, "--store", "s3://b/c", "--access-key-env", "A"), "--secret-key-env is missing"),
         ((*SHOP, "--spark-server", "spark:8998"), "merge.spark_server.url"),
-        ((*SHOP, "--readers", "excel"), "no known reader: excel"),
+        ((*SHOP, "--readers", "excel"), "lake.readers"),
     ],
 )
 def test_a_wrong_value_is_named_and_nothing_is_written(init, folder, arguments, message):

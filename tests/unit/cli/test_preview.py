@@ -154,6 +154,6 @@ def test_a_catalog_that_refuses_is_not_said_to_be_a_table(cdc, sources):
         path.write_text(re.sub("type: jdbc, uri: [^,]*,", f'type: rest, uri: "{uri}",', path.read_text()))
         result = cdc("scan", "shop", "shop.orders")
         server.shutdown()
-    assert result.exit_code == 1
-    assert "the lake's catalog cannot be reached: ForbiddenError" in result.stderr
-    assert "correct lake.uri" in result.stderr
+    assert result.exit_code == 2
+    assert "the lake's catalog refuses the log-in: 403 (ForbiddenError)" in result.stderr
+    assert "Correct token or credential" in result.stderr

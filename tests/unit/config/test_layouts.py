@@ -15,7 +15,7 @@ from tests.unit.config.test_schema_changes import PLAIN
 def layouts(folder: Path, rules: str):
     file = folder / "shop.yaml"
     file.write_text(f"{PLAIN}layouts: {rules}\n")
-    return [rule.value for rule in load_source(file).layouts]
+    return [rule.over(Layout()) for rule in load_source(file).layouts]
 
 
 def test_a_rule_with_tables_only_is_the_default_layout(tmp_path: Path):

@@ -17,14 +17,16 @@ CUSTOMERS = TableSchema(
 )
 
 
+LAKE = {"type": "jdbc", "uri": "jdbc:sqlite:/c.db", "warehouse": "file:///l"}
+
+
 def config(**sections) -> SourceConfig:
     """Return a source with these sections."""
     return SourceConfig(
         source="crm",
         server={"host": "h", "user": "u", "password_env": "P"},
         store={"url": "file:///s"},
-        lake={"type": "jdbc", "uri": "jdbc:sqlite:/c.db", "warehouse": "file:///l"},
-        **{"tables": {"include": ["*.*"]}, "mask_key_env": "KEY", **sections},
+        **{"lake": LAKE, "tables": {"include": ["*.*"]}, "mask_key_env": "KEY", **sections},
     )
 
 
