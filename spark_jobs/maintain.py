@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
@@ -38,6 +38,9 @@ ATTEMPTS = 3
 _LISTED = 20
 """Tables that wait and are named; a source may have thousands."""
 
+PURGE = {"max_deleted_ratio": 1e-9, "keep_snapshots_for": timedelta(), "run_for": None}
+"""Settings of a run that leaves no file of which a row is deleted: only the last cut and the next merge keep snapshots."""
+
 Result = TypeVar("Result")
 
 
@@ -45,10 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Maintain the lake tables that the last cut names."""
     parser = arguments_of("spark_jobs.maintain", "Keep lake tables small and quick to read.")
     parser.add_argument("--table", action="append", default=[], help="database.table at the source; all without")
+    parser.add_argument("--purge", action="store_true", help="remove the files of deleted rows now")
     return ended(parser, arguments, _maintain)
 
 
 def _maintain(config: SourceConfig, options: argparse.Namespace) -> str:
+    if options.purge:
+        config = config.model_copy(update={"maintenance": config.maintenance.model_copy(update=PURGE)})
     store = open_store(config.store)
     names = lake_tables(config, last_cut(store, config.source), options.table)
     if not names:

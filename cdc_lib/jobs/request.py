@@ -17,7 +17,7 @@ JobName = Literal["merge", "verify", "maintain", "backfill", "probe"]
 OPTIONS: dict[JobName, frozenset[str]] = {
     "merge": frozenset(),
     "verify": frozenset({"--wait", "--statement-delay", "--repair"}),
-    "maintain": frozenset({"--table"}),
+    "maintain": frozenset({"--table", "--purge"}),
     "backfill": frozenset({"--since", "--until", "--into", "--copy-suffix", "--batches"}),
     "probe": frozenset(),
 }
