@@ -68,8 +68,10 @@ until [ "$state" = success ]; do
   [ "$state" != failed ] || { find ~/airflow/logs -name '*.log' -path '*cdc_billing*' -exec tail -n 5 {} +; exit 1; }
 done
 kill -INT -- -$airflow
+for second in {1..30}; do kill -0 $airflow 2>/dev/null || break; sleep 1; done
+kill -KILL -- -$airflow 2>/dev/null || true
 wait $airflow || true"""
-"""A run of the DAG. Airflow ends before the shell does, so that its CPU time is the shell's."""
+"""A run of the DAG. Airflow ends before the shell does, so that its CPU time is the shell's; now and then it never ends."""
 
 
 @dataclass(frozen=True, slots=True)
