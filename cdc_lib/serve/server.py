@@ -32,7 +32,11 @@ class _HttpConnection(H11Protocol):
         self.began = time.monotonic()
         if len(self.connections) > MOST_CONNECTIONS:
             others = cast("set[_HttpConnection]", self.connections)
-            min((one for one in others if not one.is_answered), key=lambda one: one.began).transport.abort()
+            # One that is closing has made room for another: many may come before the loop removes it.
+            min(
+                (one for one in others if not (one.is_answered or one.transport.is_closing())),
+                key=lambda one: one.began,
+            ).transport.abort()
         self._look_later()
 
     @property
