@@ -10,7 +10,7 @@ from cdc_lib.binlog.ddl.ddl import Meaning, Name
 from cdc_lib.binlog.ddl.effects import Naming, table_statements, taken_over
 from cdc_lib.binlog.ddl.history.added_defaults import added_defaults
 from cdc_lib.binlog.ddl.history.renames import renames
-from cdc_lib.binlog.ddl.history.retyped import recomputed, respelled, undecided
+from cdc_lib.binlog.ddl.history.retyped import declares, recomputed, respelled, undecided
 from cdc_lib.binlog.ddl.history.words import CannotFollow, words
 from cdc_lib.binlog.ddl.redact import concealed
 from cdc_lib.binlog.ddl.statement import Statement
@@ -78,7 +78,7 @@ class TableChanges:
         statements = table_statements(means, followed, position, self.naming)
         shadowed = tuple(self._shadowed(means))
         if means.effect == "create":
-            return statements + tuple(TableStatement("shadow", table, position) for table in shadowed)
+            return statements + tuple(self._made_shadows(means, shadowed, statement, position))
         if means.effect not in ("alter", "columns") or not (followed or shadowed):
             return statements
         self._refuse_other_key(means, followed[:1], statement, context)
@@ -184,6 +184,22 @@ class TableChanges:
                 )
         names = tuple(pair for pair in found if self.naming.stored(*table, pair[0]) is not None)
         return TableStatement("rename_columns", TableName(*table), position, names=names)
+
+    def _made_shadows(
+        self, means: Meaning, shadowed: Sequence[TableName], statement: Statement, position: Position
+    ) -> Iterator[TableStatement]:
+        """Yield which shadows a CREATE makes; the merge compares the columns that it lists with those of the lake's rows."""
+        for table in shadowed:
+            yield TableStatement("shadow", table, position)
+            if means.like == table.pair:
+                continue
+            columns, unclear = tuple[Column, ...](), "it is made like another table" if means.like else ""
+            try:
+                columns = declares(statement, mariadb=self.mariadb) if not unclear else ()
+            except CannotFollow as why:
+                unclear = str(why)
+            stored = tuple(one for one in columns if self.naming.stored(*table.pair, one.name) in ("", BOOLEAN))
+            yield TableStatement("shadow_add_default", table, position, (), unclear, retyped=stored)
 
     def _of_shadows(
         self, means: Meaning, shadowed: Sequence[TableName], statement: Statement, position: Position

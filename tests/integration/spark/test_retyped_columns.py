@@ -246,3 +246,46 @@ def test_columns_that_are_made_of_one_of_another_type_show_their_new_values(
         shown = {one: [tuple(row) for row in source.capture.execute(f"SELECT g, h FROM {one}")] for one in tables}
         assert {one: [tuple(row) for row in rows] for one, rows in found.items()} == shown
         assert not status_of(source.capture.pipeline).drain.quarantined_tables
+
+
+ALL_KINDS = (
+    "d DECIMAL(10, 2), f FLOAT, g DOUBLE, b BINARY(3), vb VARBINARY(4), e ENUM('a', 'b'), s SET('x', 'y'), t TIME(3), at DATETIME(6), "
+    "y YEAR, j JSON, x TEXT, l LONGBLOB, c CHAR(5), bits BIT(3), n INT UNSIGNED, stamp TIMESTAMP(2) NULL, m MEDIUMINT(5) ZEROFILL, p POINT, "
+    "v VARCHAR(20) CHARACTER SET latin1, UNIQUE KEY (n), KEY (v), CONSTRAINT positive CHECK (n > 0)"
+)
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+def test_a_shadow_table_that_is_listed_column_by_column_is_compared_with_the_table(
+    any_server, database, tmp_path, lake, metadata
+):
+    """As SHOW CREATE TABLE lists it nothing is read again; with another type or one column more, or made like another table, it is."""
+    with row_metadata(any_server, metadata):
+        source = Followed(any_server, database, tmp_path, lake, on_error="quarantine")
+        source.run(f"CREATE TABLE same (id INT PRIMARY KEY, {ALL_KINDS})", "INSERT INTO same (id, n) VALUES (1, 1)")
+        source.run("CREATE TABLE model (id INT PRIMARY KEY, c BIGINT, d INT DEFAULT 7)")
+        others = {
+            "typed": "(id INT PRIMARY KEY, c VARCHAR(9) DEFAULT 'x')",
+            "longer": "(id INT PRIMARY KEY, c INT, d INT DEFAULT 7)",
+            "made_like": "LIKE model",
+        }
+        for table in others:
+            source.run(f"CREATE TABLE {table} (id INT PRIMARY KEY, c INT)", f"INSERT INTO {table} VALUES (1, 5)")
+        source.round()
+        before = source.snapshots()
+        ((_, made),) = source.capture.execute("SHOW CREATE TABLE same")
+        renamed = made.replace("`same`", "`_same_new`", 1).replace("`positive`", "`_positive`")
+        for table, listed in {"same": "", **others}.items():
+            source.run(
+                f"CREATE TABLE _{table}_new {listed}" if listed else renamed,
+                *(["ALTER TABLE _same_new ADD w INT"] if table == "same" else []),
+                f"INSERT INTO _{table}_new (id) SELECT id FROM {table}",
+                f"RENAME TABLE {table} TO _{table}_old, _{table}_new TO {table}",
+                f"INSERT INTO {table} (id) VALUES (2)",
+            )
+        source.run("UPDATE same SET n = id")
+        source.round()
+        source.round()
+        source.assert_equal(*others)
+        assert source.lake_rows("same", "id", "n", "w") == [(1, 1, None), (2, 2, None)]
+        assert source.snapshots() == before + len(others)

@@ -12,8 +12,9 @@ from contextlib import suppress
 
 from cdc_lib.binlog.ddl.history.charsets import WHOLE, accept_charset, holds, keeps_labels, longest
 from cdc_lib.binlog.ddl.history.column import ColumnReader, convert
+from cdc_lib.binlog.ddl.history.keys import is_key, is_secondary_key_or_check
 from cdc_lib.binlog.ddl.history.types import Spelled, spelled
-from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, words
+from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, parted, words
 from cdc_lib.binlog.ddl.statement import Statement
 from cdc_lib.model import lexer
 from cdc_lib.model.column_types import BY_NAME, CAST_FORMS, INTEGERS, Form, Kind
@@ -136,6 +137,26 @@ def undecided(statement: Statement, known: Definition | None, *, mariadb: bool) 
     declared = (Column(name, _declared(clause, statement, charset or "", mariadb=mariadb)) for name, clause in changed)
     converted = [Column("", SourceType("string", charset=charset))] if charset is not None and known is None else []
     return (*declared, *converted)
+
+
+def declares(statement: Statement, *, mariadb: bool) -> tuple[Column, ...]:
+    """Return the columns that a CREATE TABLE lists, with their types as :func:`undecided` gives them.
+
+    Raises:
+        CannotFollow: it lists none, or has the rows of a query.
+    """
+    read = WordReader(words(statement))
+    read.accept("CREATE")
+    read.accept("OR", "REPLACE")
+    if not read.accept("TABLE"):
+        raise CannotFollow("it is no CREATE TABLE")
+    read.accept("IF", "NOT", "EXISTS")
+    read.table(statement.database)
+    elements = [WordReader(part) for part in parted(read.inner())]
+    if any(word.key == "SELECT" for word in read.left()):
+        raise CannotFollow("its rows come from a query")
+    columns = (one for one in elements if not is_key(one) and not is_secondary_key_or_check(one))
+    return tuple(Column(one.column(), _declared(one, statement, "", mariadb=mariadb)) for one in columns)
 
 
 def _declared(clause: WordReader, statement: Statement, charset: str, *, mariadb: bool) -> SourceType:
