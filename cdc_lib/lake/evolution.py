@@ -16,6 +16,7 @@ from cdc_lib.model.lake_types import fits, holds, lake_type_of, widens
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.spark_names import clash
 from cdc_lib.model.table_mode import Mode
+from cdc_lib.model.table_name import TableName
 
 _BOOLEANS = (
     "If booleans: was changed in the source file, undo that and take a new snapshot of this table. To change it: "
@@ -157,6 +158,24 @@ def _refuse_beside(table: LakeTable, schema: TableSchema, added: Iterable[str]) 
             table=schema.name,
             column=found[0],
         )
+
+
+def refuse_other_column(table: LakeTable, source_table: TableName, added: Iterable[str]) -> None:
+    """Refuse values of added columns that would go into another column of the lake table, whose name Spark takes for theirs.
+
+    Raises:
+        IncompatibleSchema: there is such a column. One whose name has other letters in ASCII is the same for servers, too.
+    """
+    have = {column.name.lower(): column.name for column in table.columns}
+    for name in added:
+        other = have.get(name.lower(), name)
+        if other != name and not (other.isascii() and name.isascii()):
+            raise IncompatibleSchema(
+                f"columns {other} and {name} have names that Spark takes for one",
+                hint=_AGAIN,
+                table=source_table,
+                column=name,
+            )
 
 
 def _refuse_other_key(table: LakeTable, schema: TableSchema) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.errors import IncompatibleSchema
-from cdc_lib.lake.evolution import misfit
+from cdc_lib.lake.evolution import misfit, refuse_other_column
 from cdc_lib.lake.modes import mode_of
 from cdc_lib.lake.routing import LakeMerge, RoutedTable
 from cdc_lib.merge.column_policy import ColumnDecision, decide_columns
@@ -111,6 +111,8 @@ class TableDecisions:
         by = replace(work.marker, source_uuid=plan.source_uuid, merge_id=plan.merge_id, emptied=emptied)
         work = replace(work, marker=by)
         if work.added_defaults:
+            if state is not None:
+                refuse_other_column(state, table, (one.added.column for one in work.added_defaults))
             work = limit_replays(work, sources.epoch_changes())
         return replace(work, rebuild_before=AFTER_ALL_CHANGES, kept=()) if foreign else work
 

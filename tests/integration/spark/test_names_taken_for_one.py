@@ -69,3 +69,19 @@ def test_a_column_may_take_a_name_that_spark_takes_for_its_former_one(any_server
         source.round()
     source.assert_equal("t")
     assert not status_of(source.capture.pipeline).drain.quarantined_tables
+
+
+def test_the_default_of_an_added_column_goes_into_no_other_one(any_server, database, tmp_path, lake):
+    """Before any row has both, the lake table has only the column whose name Spark takes for that of the new one."""
+    sharp, capital = "\u00df", "\u1e9e"
+    source = Followed(any_server, database, tmp_path, lake, on_error="quarantine")
+    source.run(f"CREATE TABLE t (id INT PRIMARY KEY, `{capital}` INT)", "INSERT INTO t VALUES (1, 1)")
+    source.run("CREATE TABLE u (id INT PRIMARY KEY)")
+    source.round()
+    source.run(f"ALTER TABLE t ADD `{sharp}` INT DEFAULT 7", "INSERT INTO u VALUES (1)")
+    source.round()
+    source.round()
+    assert source.lake_rows("t", "id", capital) == [(1, 1)]
+    source.assert_equal("u")
+    (quarantined,) = status_of(source.capture.pipeline).drain.quarantined_tables
+    assert f"columns {capital} and {sharp} have names that Spark takes for one" in quarantined.fault.reason
