@@ -36,7 +36,7 @@ from cdc_lib.model.manifest import (
 )
 from cdc_lib.model.position import Point
 from cdc_lib.model.schema import TableSchema
-from cdc_lib.model.table_mode import RESET, STATEMENT_ROW, VALID_FROM, TableReset
+from cdc_lib.model.table_mode import RESET, STATEMENT_ROW, TO_ORDER, VALID_FROM, TableReset
 from cdc_lib.model.xa_settlement import XaCommit
 from cdc_lib.ports import ObjectStore
 from cdc_lib.store import layout
@@ -98,8 +98,9 @@ class LakeShape:
         """
         # A file of deleted keys has no other columns.
         have = {name: rows.column(column) for name, column in named.items() if column in rows.column_names}
-        # Only scd2 reserves _valid_from: in other modes a column of the source may have this name.
-        have = {VALID_FROM: rows.column(TS)} | have | {name: rows.column(name) for name in CHANGE_COLUMNS}
+        # Only scd2 reserves _valid_from: in other modes a column of the source may have this name, or may have had it.
+        began = {VALID_FROM: rows.column(TS)} if {*TO_ORDER} <= {*self.schema.names} else {}
+        have = began | have | {name: rows.column(name) for name in CHANGE_COLUMNS}
         have |= {name.lower(): pa.repeat(value, rows.num_rows) for name, value in self.constants.items()}
         arrays = [
             self._as_type(have[field.name.lower()], field)

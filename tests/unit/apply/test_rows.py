@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pytest
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows
 from cdc_lib.apply.rows import LakeShape, numbers_of
 from cdc_lib.errors import IncompatibleSchema
+from cdc_lib.model.table_mode import TO_ORDER
 
 CHANGE = {"_op": "c", "_epoch": 1, "_binlog": 1, "_offset": 10, "_row": 0, "_ts": None, "_gtid": None}
 WIDER = [
@@ -58,6 +61,25 @@ def test_a_value_that_the_lakes_column_does_not_have_is_refused(given, wanted, v
     """Also where it could be written in another form."""
     with pytest.raises(IncompatibleSchema, match=r"column v is .* in a batch and .* in the lake table"):
         shaped(given, wanted, value)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.timestamp("us", "UTC")])
+def test_a_column_of_the_source_that_scd2_reserves_is_null_in_rows_that_lack_it(kind):
+    """Which the source dropped, and the lake keeps; only the versions of scd2 begin at their commit."""
+    fields = (pa.field("v", pa.int32()), pa.field("_valid_from", kind), pa.field("_offset", pa.int64()))
+    at = pa.array([datetime(2024, 1, 2, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    rows = pa.table({**{name: [cell] for name, cell in CHANGE.items()}, "_ts": at, "v": pa.array([1], pa.int32())})
+    shape = LakeShape("shop.orders", fields, {}, lambda _: True)
+    assert shape.of(rows, {"v": "v"}).column("_valid_from").to_pylist() == [None]
+    versions = replace(
+        shape,
+        fields=(
+            *fields[:1],
+            pa.field("_valid_from", pa.timestamp("us", "UTC")),
+            *(pa.field(name, pa.int64()) for name in TO_ORDER),
+        ),
+    )
+    assert versions.of(rows, {"v": "v"}).column("_valid_from").to_pylist() == rows.column("_ts").to_pylist()
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
