@@ -39,7 +39,7 @@ _LISTED = 20
 """Tables that wait and are named; a source may have thousands."""
 
 PURGE = {"max_deleted_ratio": 1e-9, "keep_snapshots_for": timedelta(), "run_for": None}
-"""Settings of a run that leaves no file of which a row is deleted: only the last cut and the next merge keep snapshots."""
+"""Settings of a run that leaves no file of which a row is deleted: only the last cut and the last merge keep snapshots."""
 
 Result = TypeVar("Result")
 

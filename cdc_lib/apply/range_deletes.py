@@ -153,12 +153,9 @@ class RangeDeletes:
         """Return deletes of keys, with ``_absent``: a row that stays with a mark keeps its cells."""
         of = self.read_range
         values = {OP: DELETE, EPOCH: of.epoch, BINLOG: of.low.file_number, OFFSET: of.low.offset, ROW: SNAPSHOT_ROW}
-        values |= {
-            TS: of.at,
-            GTID: None,
-            **({VALID_FROM: of.at} if self.mode == "scd2" else {}),
-            **self.shape.constants,
-        }
+        values |= {TS: of.at, GTID: None, **self.shape.constants}
+        if self.mode == "scd2":
+            values[VALID_FROM] = of.at
         schema = self.shape.schema.append(pa.field(ABSENT, pa.string()))
         known = {*self.key, *values, *MODE_COLUMNS[self.mode]}
         cells = [CELL_HERE if field.name in known else CELL_ABSENT for field in self.shape.schema if field.name != OP]

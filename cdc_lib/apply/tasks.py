@@ -104,13 +104,10 @@ Deleted = TypeVar("Deleted", DeletesOf, TouchedFile)
 
 def joined(one: Deleted, other: Deleted | None) -> Deleted:
     """Return touched rows of a file, and others of the same file."""
-    return (
-        one
-        if other is None
-        else replace(
-            one, settled=np.union1d(one.settled, other.settled), positions=np.union1d(one.positions, other.positions)
-        )
-    )
+    if other is None:
+        return one
+    positions = np.union1d(one.positions, other.positions)
+    return replace(one, settled=np.union1d(one.settled, other.settled), positions=positions)
 
 
 @dataclass(slots=True)

@@ -31,6 +31,14 @@ ComparedTables = Annotated[
 ]
 """The second argument of the commands that compare tables."""
 
+KeyValues = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="KEY...", help="One value for each column of the key, in order; after -- where one begins with a minus."
+    ),
+]
+"""The third argument of the commands about one row."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 """The option of commands that programs read."""
 

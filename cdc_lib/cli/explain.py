@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cdc_lib.cli.archived import said_since
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find
+from cdc_lib.cli.context import AsJson, KeyValues, SourceName, config_of, find
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import print_json, say
 from cdc_lib.model.verification import VersionCheck
@@ -18,13 +18,7 @@ def explain(
     context: typer.Context,
     source: SourceName,
     table_name: Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")],
-    key: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="KEY...",
-            help="One value for each column of the key, in order; after -- where one begins with a minus.",
-        ),
-    ],
+    key: KeyValues,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many versions at most, the newest.")] = 10,
     as_json: AsJson = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cdc_lib.cli.archived import instant, show_archived, show_versions
-from cdc_lib.cli.context import AsJson, SourceName, config_of, find
+from cdc_lib.cli.context import AsJson, KeyValues, SourceName, config_of, find
 from cdc_lib.cli.lake.preview import cell
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import print_json, say, table
@@ -44,13 +44,7 @@ def get(
     context: typer.Context,
     source: SourceName,
     table_name: Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")],
-    key: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="KEY...",
-            help="One value for each column of the key, in order; after -- where one begins with a minus.",
-        ),
-    ],
+    key: KeyValues,
     columns: Columns = "",
     every_column: EveryColumn = False,
     versions: Annotated[

@@ -79,7 +79,7 @@ class _Answers:
     """What the server returned, by ``database.table``: asked once, over one session, for all readings of a window."""
 
     kept: dict[str, Kept] = field(default_factory=dict)
-    made_of: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    made_of: dict[str, dict[str, str]] = field(default_factory=dict)
     omittable: dict[str, list[str]] = field(default_factory=dict)
     tables: frozenset[tuple[str, str]] | None = None
     shared: Mapping[str, list[LakeMerge]] | None = None
@@ -130,8 +130,8 @@ class ServerOrigin:
         name = TableName(database, table)
         if name not in self.answers.made_of:
             asked = self._asked()
-            there = (database, table) in self._tables() or asked.exists(database, table)
-            self.answers.made_of[name] = asked.generated_from(database, table if there else "%")
+            chosen = table if asked.exists(database, table) else None
+            self.answers.made_of[name] = asked.generated_from(database, chosen)
         return self.answers.made_of[name]
 
     def close(self) -> None:
@@ -202,9 +202,14 @@ class ServerOrigin:
         """Return what a decoder needs to decode the window again, the answers that were given included."""
         variables = {name: server.variables[name] for name in VARIABLES if name in server.variables}
         omittable = dict(self.answers.omittable)
-        made_of = {table: dict(made) for table, made in self.answers.made_of.items()}
         return RawFacts(
-            server.identity, variables, charsets, dict(self.answers.kept), omittable, self.cascades, made_of
+            server.identity,
+            variables,
+            charsets,
+            dict(self.answers.kept),
+            omittable,
+            self.cascades,
+            dict(self.answers.made_of),
         )
 
 

@@ -74,7 +74,10 @@ class RowSearch:
     def __init__(self, source: Source, table: TableName, needles: Needles) -> None:
         self._source = source
         self._table = table
-        self._needles = needles
+        merges = lake_merges(source.config, [table])
+        # Columns that routes add: rows at the source have none.
+        self._constants = {name for one in merges for each in one.routed_tables for name in each.constants(source.name)}
+        self._look_for(needles)
         self._manifests: dict[str, Manifest | None] = {}
         self.result = Searched()
 
@@ -85,7 +88,7 @@ class RowSearch:
             columns: their values in the rows that are found are looked for too.
         """
         if columns := list(columns):
-            self._needles = replace(self._needles, values={**self._needles.values, **self._values(columns)})
+            self._look_for_values(columns)
         with translate_errors(), open_catalog(self._source.config) as catalog:
             for merge in lake_merges(self._source.config, [self._table]):
                 self._search_lake(LakeFiles.of(self._source.config, catalog, merge.name))
@@ -103,7 +106,7 @@ class RowSearch:
                 self.result.found.append(Found(kind, place, "its name"))
             for one in what:
                 self.result.found.append(Found(kind, place, one))
-        except Exception as error:  # noqa: BLE001 - whatever a damaged file raises, the search goes on and says so
+        except Exception as error:  # noqa: BLE001 - a damaged file raises errors of many kinds: the search goes on and says so
             self.result.unread.append(Found(kind, place, f"{type(error).__name__}: {error}"))
 
     def _search_lake(self, files: LakeFiles) -> None:
@@ -154,17 +157,12 @@ class RowSearch:
             with store.open_read(key) as data:
                 yield from in_other(data, self._needles)
 
-    @property
-    def _of_batches(self) -> Needles:
-        """What is looked for at the source: its rows have no columns that routes add."""
-        constants = self._constants()
-        at = [number for number, name in enumerate(self._needles.names) if name not in constants]
-        keys = tuple(tuple(key[number] for number in at) for key in self._needles.keys)
-        return replace(self._needles, names=tuple(self._needles.names[number] for number in at), keys=keys)
-
-    def _constants(self) -> set[str]:
-        merges = lake_merges(self._source.config, [self._table])
-        return {name for merge in merges for one in merge.routed_tables for name in one.constants(self._source.name)}
+    def _look_for(self, needles: Needles) -> None:
+        """Set what is looked for in the lake, and in batches."""
+        at = [number for number, name in enumerate(needles.names) if name not in self._constants]
+        keys = tuple(tuple(key[number] for number in at) for key in needles.keys)
+        self._needles = needles
+        self._of_batches = replace(needles, names=tuple(needles.names[number] for number in at), keys=keys)
 
     def _named(self, key: str, schema: Any, manifest: Manifest | None = None) -> dict[str, str]:
         """Return the columns of a file of a batch by the names that the lake table has now."""
@@ -199,22 +197,21 @@ class RowSearch:
                     for what in in_parquet(data, self._named(at, _schema(data), again), self._of_batches):
                         yield f"{what} of events"
 
-    def _values(self, columns: list[str]) -> dict[str, frozenset[Any]]:
-        """Return the values of columns in every row that is found."""
-        found: dict[str, set[Any]] = {name: set(self._needles.values.get(name, ())) for name in columns}
-        probe = replace(self._needles, values={name: frozenset() for name in columns})
-        known, self._needles = self._needles, probe
-        try:
-            for named, data in self._parquet(columns):
-                for batch in pq.ParquetFile(data).iter_batches():
-                    needles = probe if set(probe.names) <= set(named) else self._of_batches
-                    rows = batch.filter(rows_of(batch, named, needles))
-                    for name in columns:
-                        if name in named:
-                            found[name].update(rows.column(named[name]).to_pylist())
-        finally:
-            self._needles = known
-        return {name: frozenset(values - {None, ""}) for name, values in found.items()}
+    def _look_for_values(self, columns: list[str]) -> None:
+        """Look for the values of columns in every row that is found, too."""
+        known = self._needles
+        found: dict[str, set[Any]] = {name: set(known.values.get(name, ())) for name in columns}
+        probe = replace(known, values={name: frozenset() for name in columns})
+        self._look_for(probe)
+        for named, data in self._parquet(columns):
+            for batch in pq.ParquetFile(data).iter_batches():
+                needles = probe if set(probe.names) <= set(named) else self._of_batches
+                rows = batch.filter(rows_of(batch, named, needles))
+                for name in columns:
+                    if name in named:
+                        found[name].update(rows.column(named[name]).to_pylist())
+        values = {name: frozenset(values - {None, ""}) for name, values in found.items()}
+        self._look_for(replace(known, values={**known.values, **values}))
 
     def _parquet(self, columns: list[str]) -> Iterator[tuple[Mapping[str, str], Any]]:
         """Yield the columns of each readable file with rows of the table, and the file."""

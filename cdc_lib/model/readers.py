@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from cdc_lib.model.layout import FormatVersion, Layout, WriteMode
+from cdc_lib.model.layout import DEFAULT_LAYOUT, FormatVersion, Layout, WriteMode
 
 ReaderName = Literal[
     "athena", "bigquery", "clickhouse", "databricks", "duckdb", "other", "pyiceberg", "redshift", "snowflake", "spark", "starrocks",
@@ -36,7 +36,7 @@ class EngineFacts:
         """Yield what of a layout the engine does not read."""
         if layout.format_version > self.format_version:
             yield f"format_version {layout.format_version}: it reads {self.format_version}"
-        if layout.write_mode == "merge_on_read" != self.write_mode:
+        if self.write_mode == "copy_on_write" and layout.write_mode != self.write_mode:
             yield f"write_mode merge_on_read: it needs {self.write_mode}"
 
 
@@ -62,17 +62,15 @@ READERS: dict[ReaderName, EngineFacts] = {
     "starrocks": EngineFacts("https://www.starrocks.io/blog/announcing-starrocks-version-3.1", "2023-08-30", 2, since="3.1"),
     "trino": EngineFacts(_ENGINES, _NOVEMBER, since="483"),
 }  # fmt: skip
-"""By the name that ``lake.readers`` has. The page ``docs/guides/table-layout.md`` shows them."""
+"""By the name that ``lake.readers`` has. The page ``docs/reference/readers.md`` is generated from them."""
 
 
 def layout_for(readers: Iterable[ReaderName]) -> Layout:
     """Return the fastest layout that all of some engines read; the default one without engines."""
     known = [READERS[name] for name in readers]
     return Layout(
-        format_version=min((one.format_version for one in known), default=3),
-        write_mode=max(
-            (one.write_mode for one in known), default="merge_on_read", key=("merge_on_read", "copy_on_write").index
-        ),
+        format_version=min((one.format_version for one in known), default=DEFAULT_LAYOUT.format_version),
+        write_mode="copy_on_write" if any(one.write_mode == "copy_on_write" for one in known) else "merge_on_read",
     )
 
 

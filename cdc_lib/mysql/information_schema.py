@@ -229,14 +229,14 @@ class InformationSchema:
         )
         return frozenset(str(name) for (name,) in rows)
 
-    def generated_from(self, database: str, table: str) -> dict[str, str]:
-        """Return the expressions of a table's generated columns; ``%`` stands for any table."""
-        how = "LIKE" if table == "%" else "="
+    def generated_from(self, database: str, table: str | None) -> dict[str, str]:
+        """Return the expressions of a table's generated columns; without a table, those of all of the database."""
+        chosen = () if table is None else (table,)
         rows = self._rows(
             "SELECT COLUMN_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS "
-            f"WHERE TABLE_SCHEMA = %s AND TABLE_NAME {how} %s AND GENERATION_EXPRESSION <> '' ORDER BY ORDINAL_POSITION",
-            (database, table),
-            TableName(database, table),
+            f"WHERE TABLE_SCHEMA = %s{' AND TABLE_NAME = %s' if chosen else ''} AND GENERATION_EXPRESSION <> '' ORDER BY ORDINAL_POSITION",
+            (database, *chosen),
+            TableName(database, table) if table is not None else "",
         )
         return {str(name): _unescaped(str(expression)) for name, expression in rows}
 

@@ -189,17 +189,16 @@ class TableChanges:
         self, means: Meaning, shadowed: Sequence[TableName], statement: Statement, position: Position
     ) -> Iterator[TableStatement]:
         """Yield which shadows a CREATE makes; the merge compares the columns that it lists with those of the lake's rows."""
+        columns, unclear = tuple[Column, ...](), ""
+        try:
+            columns = declares(statement, mariadb=self.mariadb) if shadowed else ()
+        except CannotFollow as why:
+            unclear = str(why)
         for table in shadowed:
             yield TableStatement("shadow", table, position)
-            if means.like == table.pair:
-                continue
-            columns, unclear = tuple[Column, ...](), "it is made like another table" if means.like else ""
-            try:
-                columns = declares(statement, mariadb=self.mariadb) if not unclear else ()
-            except CannotFollow as why:
-                unclear = str(why)
-            stored = tuple(one for one in columns if self.naming.stored(*table.pair, one.name) in ("", BOOLEAN))
-            yield TableStatement("shadow_add_default", table, position, (), unclear, retyped=stored)
+            if means.like != table.pair:
+                stored = tuple(one for one in columns if self.naming.stored(*table.pair, one.name) in ("", BOOLEAN))
+                yield TableStatement("shadow_add_default", table, position, (), unclear, retyped=stored)
 
     def _of_shadows(
         self, means: Meaning, shadowed: Sequence[TableName], statement: Statement, position: Position

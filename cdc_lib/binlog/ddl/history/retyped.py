@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from cdc_lib.binlog.ddl.history.charsets import WHOLE, accept_charset, holds, keeps_labels, longest
 from cdc_lib.binlog.ddl.history.column import ColumnReader, convert
-from cdc_lib.binlog.ddl.history.keys import is_key, is_secondary_key_or_check
+from cdc_lib.binlog.ddl.history.keys import is_key
 from cdc_lib.binlog.ddl.history.types import Spelled, spelled
 from cdc_lib.binlog.ddl.history.words import CannotFollow, WordReader, clauses, parted, words
 from cdc_lib.binlog.ddl.statement import Statement
@@ -143,7 +143,7 @@ def declares(statement: Statement, *, mariadb: bool) -> tuple[Column, ...]:
     """Return the columns that a CREATE TABLE lists, with their types as :func:`undecided` gives them.
 
     Raises:
-        CannotFollow: it lists none, or has the rows of a query.
+        CannotFollow: it lists none, is made like another table, or has the rows of a query.
     """
     read = WordReader(words(statement))
     read.accept("CREATE")
@@ -152,11 +152,14 @@ def declares(statement: Statement, *, mariadb: bool) -> tuple[Column, ...]:
         raise CannotFollow("it is no CREATE TABLE")
     read.accept("IF", "NOT", "EXISTS")
     read.table(statement.database)
+    if "LIKE" in (read.key(), read.key(1)):
+        raise CannotFollow("it is made like another table")
     elements = [WordReader(part) for part in parted(read.inner())]
     if any(word.key == "SELECT" for word in read.left()):
         raise CannotFollow("its rows come from a query")
-    columns = (one for one in elements if not is_key(one) and not is_secondary_key_or_check(one))
-    return tuple(Column(one.column(), _declared(one, statement, "", mariadb=mariadb)) for one in columns)
+    return tuple(
+        Column(one.column(), _declared(one, statement, "", mariadb=mariadb)) for one in elements if not is_key(one)
+    )
 
 
 def _declared(clause: WordReader, statement: Statement, charset: str, *, mariadb: bool) -> SourceType:
