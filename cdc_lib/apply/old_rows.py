@@ -14,10 +14,10 @@ from cdc_lib.apply.complete import needing
 from cdc_lib.apply.data_files import named, positions_of, rows_at
 from cdc_lib.apply.fills import Fill, is_filled, needed_to_fill
 from cdc_lib.apply.key_rows import AskedKeys, KeyRows, Rows
-from cdc_lib.apply.removals import closed, needed_columns, removed_by, with_marks
+from cdc_lib.apply.removals import closed, erased_by, needed_columns, needed_to_erase, removed_by, with_marks
 from cdc_lib.apply.rows import Order, less, order_of
 from cdc_lib.model.lake_table import ORDER
-from cdc_lib.model.table_commit import Superseded
+from cdc_lib.model.table_commit import Erased, Superseded
 from cdc_lib.model.table_mode import IS_CURRENT, Mode
 
 ROWS_AT_ONCE = 131_072
@@ -54,6 +54,10 @@ class StoredRows:
         """Return those of the positions whose rows get other values, and these rows as they are."""
         chosen = positions[is_filled(self.at(positions, needed_to_fill(fills, mode)), fills, mode)]
         return chosen, self.at(chosen)
+
+    def erased(self, positions: Rows, rules: Sequence[Erased]) -> Rows:
+        """Return those of the positions whose rows are erased."""
+        return positions[erased_by(rules, self.at(positions, needed_to_erase(rules)))]
 
     def removed(self, positions: Rows, rules: Sequence[Superseded], mode: Mode) -> tuple[Rows, pa.Table | None]:
         """Return those of the positions whose rows a rule removes, and what stays of them: the rows with the marks of the mode."""

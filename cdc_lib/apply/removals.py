@@ -15,7 +15,8 @@ from cdc_lib.apply.rows import Order, is_before, less, order_of, with_column
 from cdc_lib.merge.collapse import DELETE, READ
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
-from cdc_lib.model.table_commit import Filled, Superseded
+from cdc_lib.model.position import SNAPSHOT_ROW
+from cdc_lib.model.table_commit import Erased, Filled, Superseded
 from cdc_lib.model.table_mode import IS_CURRENT, IS_DELETED, STATEMENT_ROW, TO_ORDER, VALID_FROM, VALID_TO, Mode
 
 
@@ -66,6 +67,27 @@ def is_chosen(
     if rule.since is not None:
         found &= ~less(order[:3], tuple(rule.since), or_equal=False)
     return found & is_of_source(rule.columns, rows)
+
+
+def erased_by(rules: Sequence[Erased], rows: pa.Table) -> NDArray[np.bool_]:
+    """Return which rows of a lake table are erased.
+
+    Args:
+        rules: which keys.
+        rows: with the columns that :func:`needed_to_erase` names.
+    """
+    order, found = order_of(rows), np.zeros(rows.num_rows, np.bool_)
+    for rule in rules:
+        # A row that was read by SELECT has the position of the last change in it.
+        due = less(order, (*rule.erasure.point, SNAPSHOT_ROW), or_equal=True) & is_of_source(rule.columns, rows)
+        keys = rows.select(rule.key).filter(pa.array(due))
+        found[due] |= np.array(rule.erasure.has(zip(*(one.to_pylist() for one in keys.columns), strict=True)), np.bool_)
+    return found
+
+
+def needed_to_erase(rules: Sequence[Erased]) -> list[str]:
+    """Return the columns of a lake table that show which of its rows are erased."""
+    return sorted({*ORDER, *(name for rule in rules for name in (*rule.key, *rule.columns))})
 
 
 def statement_numbers(rows: pa.Table, rules: Sequence[Superseded]) -> Rows:

@@ -31,7 +31,7 @@ from cdc_lib.merge.collapse import DELETE, INSERT, MISSING
 from cdc_lib.model.lake_table import MODE_COLUMNS, LakeTable
 from cdc_lib.model.manifest import ABSENT, OP
 from cdc_lib.model.pace import counted
-from cdc_lib.model.table_commit import Superseded
+from cdc_lib.model.table_commit import Erased, Superseded
 from cdc_lib.model.table_mode import IS_CURRENT, ONE_VERSION_MODES
 from cdc_lib.ports import RereadRows
 
@@ -119,6 +119,7 @@ class TablePart:
         rekeyed: whether another key was in force, so that several rows may have one key.
         reselect: reads rows from the source; None if none are read.
         to_come: whether a snapshot will bring the rows that stay incomplete.
+        erases: rows that are erased.
     """
 
     lake: LakeTable
@@ -131,6 +132,12 @@ class TablePart:
     rekeyed: bool = False
     reselect: RereadRows | None = None
     to_come: bool = False
+    erases: Sequence[Erased] = ()
+
+    @property
+    def looks_at_all(self) -> bool:
+        """Whether rows change that changes do not have the keys of."""
+        return bool(self.cuts or self.fills or self.erases)
 
     @property
     def cuts(self) -> Sequence[Superseded]:
@@ -319,7 +326,9 @@ class TablePart:
             known = (none, none) if touched is None else (touched.settled, touched.positions)
             of_file = DeletesOf(file, dead, *known)
             replaced = [of_file.positions]
-            for positions in stored.others(of_file.positions):
+            for others in stored.others(of_file.positions):
+                gone = stored.erased(others, self.erases) if self.erases else none
+                positions = np.setdiff1d(others, gone, assume_unique=True)
                 removed, marked = none, None
                 if self.cuts:
                     free = np.setdiff1d(positions, of_file.settled, assume_unique=True)
@@ -328,7 +337,7 @@ class TablePart:
                 if self.fills:
                     rest = np.setdiff1d(positions, removed, assume_unique=True)
                     again, rows = stored.to_fill(rest, self.fills, mode)
-                replaced += [removed, again]
+                replaced += [gone, removed, again]
                 write([filled(table, self.fills) for table in (marked, rows) if table])
         return replace(of_file, positions=np.unique(np.concatenate(replaced)))
 

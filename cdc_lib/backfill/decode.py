@@ -16,6 +16,7 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.schema_history.versions import ArchivedHistories
 from cdc_lib.source import Source
 from cdc_lib.store import layout
+from cdc_lib.store.erasures import erasures
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.raw_archive import read_facts
 
@@ -27,10 +28,12 @@ class ArchiveDecoder:
     Args:
         source: its store holds the raw events and the schema history; the server is not asked.
         target: where the files go; it may be the source's store.
+        with_erased: whether erased rows are written too, to look for them.
     """
 
     source: Source
     target: ObjectStore
+    with_erased: bool = False
 
     def write(self, window: Window, raw: RawArchive, cursor: Cursor) -> Manifest:
         """Write the files of a window, and return its manifest, which is not stored yet and names no raw events.
@@ -53,6 +56,7 @@ class ArchiveDecoder:
             config, self.source.credentials, versions, window.epoch, archived_facts(known), known.charsets,
             dict.fromkeys(cursor.versions, False),
         )  # fmt: skip
-        batches = WindowBatches(config, self.target, shape_of(config, self.source.credentials), origin)
+        erased = () if self.with_erased else erasures(live, self.source.name)
+        batches = WindowBatches(config, self.target, shape_of(config, self.source.credentials), origin, erased)
         excluded = Exclusions.of(cursor, window)
         return batches.write(window, histories, (), excluded, {})

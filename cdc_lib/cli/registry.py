@@ -120,6 +120,9 @@ _LAKE = {
     "find": Entry(
         "Find every place in the store and the lake that holds values of a row, also of one that was deleted."
     ),
+    "erase": Entry(
+        "Remove rows that the source deleted from the lake and the store, in every mode, and search for what is left."
+    ),
     "drop": Entry(
         "Remove the lake table of a source table from its catalog, also if its files are lost. What is left of its files stays."
     ),

@@ -26,6 +26,7 @@ from cdc_lib.binlog.stream_facts import StreamFacts, nothing_omittable
 from cdc_lib.config import SourceConfig
 from cdc_lib.config.shape import is_shaped, stored_as
 from cdc_lib.config.sharing import shares_lake_table
+from cdc_lib.drain.erased import ErasedRows
 from cdc_lib.drain.exclusions import Exclusions, masked_rows
 from cdc_lib.drain.origin import Origin
 from cdc_lib.errors import (
@@ -38,6 +39,7 @@ from cdc_lib.errors import (
     TableUnreadable,
     UnsupportedValue,
 )
+from cdc_lib.model.erasure import Erasure
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.pace import Pace
@@ -66,12 +68,14 @@ class WindowBatches:
         store: where batches go.
         shape: which columns are stored, and with which masks.
         origin: where the windows' bytes come from.
+        erasures: of the source: changes of these rows are left out.
     """
 
     config: SourceConfig
     store: ObjectStore
     shape: Shape
     origin: Origin
+    erasures: Sequence[Erasure] = ()
 
     def write(
         self,
@@ -88,17 +92,19 @@ class WindowBatches:
         decoded in portions, so the number of rows before the fault would be random.
         """
         excluded: dict[TableName, Fault | None] = dict.fromkeys(leaving.skipped)
-        rolled_back = RolledBackRows()
+        rolled_back, archives = RolledBackRows(), self.config.raw_archive
         while True:
             masked = masked_rows(self.config, leaving, excluded)
             reading = _WindowReading(self.config, window, leaving.replaced, excluded, rolled_back, masked, before)
             try:
-                manifest = self._read_and_write(reading, histories, undrained, file_times)
+                manifest = self._read_and_write(reading, histories, undrained, file_times, archives=archives)
                 return replace(manifest, versions=tuple(sorted(key for key, own in histories.known.items() if own)))
             except RowsRolledBack:
                 continue  # the next reading skips the rows known to be rolled back: more each time, so that this loop ends
             except _TablesAtFault:
                 excluded = {**reading.faults, **excluded}
+            except _RowsErased:
+                archives = False
 
     def _read_and_write(
         self,
@@ -106,6 +112,8 @@ class WindowBatches:
         histories: Histories,
         undrained: Sequence[Window],
         file_times: Mapping[str, datetime],
+        *,
+        archives: bool,
     ) -> Manifest:
         window = reading.window
         key = layout.manifest_key(window)
@@ -113,12 +121,15 @@ class WindowBatches:
         with (
             batch_writer(self.config, self.store, key, layout.part_path) as writer,
             batch_writer(self.config, self.store, key, layout.prepared_path) as prepared,
-            self._archiving(key) as archive,
+            self._archiving(key, archives=archives) as archive,
         ):
-            sinks = reading.sinks(writer, prepared, archive, self._pace(window, histories.facts))
+            erased = ErasedRows.of(self.erasures, window.epoch, histories.facts.identity)
+            sinks = reading.sinks(writer, prepared, archive, self._pace(window, histories.facts), erased)
             summary = self._read(reading, histories, history, sinks)
             if reading.faults:
                 raise _TablesAtFault  # discards this reading
+            if erased.left_out and archives:
+                raise _RowsErased  # the raw events have them
         _check_files(window, summary.file_times, file_times)
         self.origin.check_complete(histories.facts, window, summary)
         histories.keep(history, window)
@@ -135,9 +146,9 @@ class WindowBatches:
         return replace(manifest, raw=archive.archive(self.origin.facts(histories.facts, histories.charsets)))
 
     @contextmanager
-    def _archiving(self, key: str) -> Iterator[RawArchiveWriter | None]:
-        """Give the writer of the window's raw events if ``raw_archive`` is on, else None."""
-        if not self.config.raw_archive:
+    def _archiving(self, key: str, *, archives: bool) -> Iterator[RawArchiveWriter | None]:
+        """Give the writer of the window's raw events if they are kept, else None."""
+        if not archives:
             yield None
             return
         with RawArchiveWriter(self.store, key, self.config.drain.compression_level) as archive:
@@ -188,6 +199,10 @@ class WindowBatches:
             ).run()
 
 
+class _RowsErased(Exception):
+    """A reading left out erased rows; the window is read again, and its raw events are not kept."""
+
+
 class _TablesAtFault(Exception):
     """A reading found tables at fault; the window is read again without them."""
 
@@ -233,6 +248,7 @@ class _WindowReading:
         prepared: BatchWriter,
         archive: RawArchiveWriter | None,
         received: Callable[[int], None],
+        erased: ErasedRows,
     ) -> WindowSinks:
         """Return what receives rows and raw bytes, up to the first fault: a reading with faults is discarded."""
 
@@ -241,8 +257,8 @@ class _WindowReading:
                 archive.take(data)
 
         return WindowSinks(
-            _UntilFault(rows, self.faults),
-            _UntilFault(prepared, self.faults),
+            _UntilFault(rows, self.faults, erased),
+            _UntilFault(prepared, self.faults, erased),
             take if archive is not None else None,
             received,
         )
@@ -283,14 +299,16 @@ class _UntilFault:
     Args:
         writer: of the files.
         faults: of the reading.
+        erased: rows that are left out.
     """
 
     writer: BatchWriter
     faults: Mapping[TableName, Fault]
+    erased: ErasedRows
 
     def write(self, key: str, schema: TableSchema, rows: pa.Table, renames: int = 0) -> None:
         """Write one row group; see :meth:`BatchWriter.write`."""
-        if not self.faults:
+        if not self.faults and (rows := self.erased.without(schema, rows)).num_rows:
             self.writer.write(key, schema, rows, renames)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
 from typing import Any
@@ -73,6 +73,12 @@ class Needles:
     @cached_property
     def _forms(self) -> list[list[frozenset[str]]]:
         return [[frozenset(forms(part)) for part in key] for key in self.keys]
+
+    def without(self, columns: Collection[str]) -> Needles:
+        """Return what is looked for where rows do not have these columns of the key."""
+        at = [number for number, name in enumerate(self.names) if name not in columns]
+        keys = tuple(tuple(key[number] for number in at) for key in self.keys)
+        return replace(self, names=tuple(self.names[number] for number in at), keys=keys)
 
     def in_text(self, text: str) -> bool:
         """Whether a text holds one of the values."""

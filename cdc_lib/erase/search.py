@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ from cdc_lib.erase.places import (
     rows_of,
 )
 from cdc_lib.lake.catalog import open_catalog, translate_errors
-from cdc_lib.lake.routing import lake_merges
+from cdc_lib.lake.routing import LakeMerge, lake_merges
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.table_name import TableName
@@ -75,20 +75,15 @@ class RowSearch:
         self._source = source
         self._table = table
         merges = lake_merges(source.config, [table])
-        # Columns that routes add: rows at the source have none.
-        self._constants = {name for one in merges for each in one.routed_tables for name in each.constants(source.name)}
+        self._constants = constants_of(source.name, merges)
         self._look_for(needles)
         self._manifests: dict[str, Manifest | None] = {}
         self.result = Searched()
 
-    def run(self, columns: Iterable[str] = ()) -> Searched:
-        """Search everything.
-
-        Args:
-            columns: their values in the rows that are found are looked for too.
-        """
-        if columns := list(columns):
-            self._look_for_values(columns)
+    def run(self) -> Searched:
+        """Search everything."""
+        self.result = Searched()
+        self._manifests.clear()
         with translate_errors(), open_catalog(self._source.config) as catalog:
             for merge in lake_merges(self._source.config, [self._table]):
                 self._search_lake(LakeFiles.of(self._source.config, catalog, merge.name))
@@ -159,14 +154,11 @@ class RowSearch:
 
     def _look_for(self, needles: Needles) -> None:
         """Set what is looked for in the lake, and in batches."""
-        at = [number for number, name in enumerate(needles.names) if name not in self._constants]
-        keys = tuple(tuple(key[number] for number in at) for key in needles.keys)
-        self._needles = needles
-        self._of_batches = replace(needles, names=tuple(needles.names[number] for number in at), keys=keys)
+        self._needles, self._of_batches = needles, needles.without(self._constants)
 
     def _named(self, key: str, schema: Any, manifest: Manifest | None = None) -> dict[str, str]:
         """Return the columns of a file of a batch by the names that the lake table has now."""
-        folder = "/".join(key.split("/")[: 4 if key.startswith(layout.batches_prefix(self._source.name)) else 5])
+        folder = layout.batch_folder(key)
         manifest = manifest or self._manifest(layout.manifest_in(folder))
         files = (*manifest.files, *manifest.prepared_files) if manifest is not None else ()
         file = next((one for one in files if f"{folder}/{one.path}" == key), None)
@@ -189,7 +181,7 @@ class RowSearch:
             raise ValueError("the events cannot be decoded: their manifest or the drain cursor is missing")
         with tempfile.TemporaryDirectory() as folder:
             target = LocalStore(Path(folder))
-            again = ArchiveDecoder(self._source, target).write(manifest.window, manifest.raw, cursor)
+            again = ArchiveDecoder(self._source, target, with_erased=True).write(manifest.window, manifest.raw, cursor)
             mine = [one for one in (*again.files, *again.prepared_files) if one.table == self._table]
             for file in mine:
                 at = layout.beside(layout.manifest_key(manifest.window), file.path)
@@ -197,8 +189,8 @@ class RowSearch:
                     for what in in_parquet(data, self._named(at, _schema(data), again), self._of_batches):
                         yield f"{what} of events"
 
-    def _look_for_values(self, columns: list[str]) -> None:
-        """Look for the values of columns in every row that is found, too."""
+    def look_for_values(self, columns: Sequence[str]) -> None:
+        """Look for the values of columns in every row that is found now, too."""
         known = self._needles
         found: dict[str, set[Any]] = {name: set(known.values.get(name, ())) for name in columns}
         probe = replace(known, values={name: frozenset() for name in columns})
@@ -213,7 +205,7 @@ class RowSearch:
         values = {name: frozenset(values - {None, ""}) for name, values in found.items()}
         self._look_for(replace(known, values={**known.values, **values}))
 
-    def _parquet(self, columns: list[str]) -> Iterator[tuple[Mapping[str, str], Any]]:
+    def _parquet(self, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, str], Any]]:
         """Yield the columns of each readable file with rows of the table, and the file."""
         with translate_errors(), open_catalog(self._source.config) as catalog:
             for merge in lake_merges(self._source.config, [self._table]):
@@ -227,6 +219,11 @@ class RowSearch:
             if info.key.endswith(".parquet") and layout.table_folder(self._table) in info.key.split("/"):
                 with self._source.store.open_read(info.key) as data:
                     yield self._named(info.key, _schema(data)), data
+
+
+def constants_of(source: str, merges: Iterable[LakeMerge]) -> set[str]:
+    """Return the columns that routes add to lake tables: rows at the source have none."""
+    return {name for one in merges for each in one.routed_tables for name in each.constants(source)}
 
 
 def _kind(key: str) -> str:

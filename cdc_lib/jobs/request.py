@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cdc_lib.config.source import SOURCE_NAME
 
-JobName = Literal["merge", "verify", "maintain", "backfill", "probe"]
+JobName = Literal["merge", "verify", "maintain", "backfill", "erase", "probe"]
 """The jobs that a server runs: modules of ``spark_jobs``."""
 
 OPTIONS: dict[JobName, frozenset[str]] = {
@@ -19,6 +19,7 @@ OPTIONS: dict[JobName, frozenset[str]] = {
     "verify": frozenset({"--wait", "--statement-delay", "--repair"}),
     "maintain": frozenset({"--table", "--purge"}),
     "backfill": frozenset({"--since", "--until", "--into", "--copy-suffix", "--batches"}),
+    "erase": frozenset({"--table", "--erasure"}),
     "probe": frozenset(),
 }
 """The options that a request may give to a job, beside ``--spark-conf``: others name files of the server's machine."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from cdc_lib.model.erasure import Erasure
 from cdc_lib.model.lake_table import LakeColumn, Marker
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_name import TableName
@@ -56,6 +57,21 @@ class Filled:
 
 
 @dataclass(frozen=True, slots=True)
+class Erased:
+    """Existing rows that are removed in every mode, without a mark.
+
+    Args:
+        erasure: which keys, and the point before which rows are removed.
+        key: columns that the source's key has in the lake table, in its order.
+        columns: columns and values that select the rows; empty for all rows of the table.
+    """
+
+    erasure: Erasure
+    key: tuple[str, ...]
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class TableCommit:
     """Markers and updates of existing rows in the same commit as the changes.
 
@@ -65,6 +81,7 @@ class TableCommit:
         fills: new values in existing rows; columns that the table does not have are ignored.
         unfinished_epochs: see :func:`cdc_lib.merge.scd2.epochs.unfinished_epochs`; for tables with versions.
         merge_id: of the merge that publishes the commit; empty if none does.
+        erases: existing rows that are erased.
     """
 
     markers: Mapping[TableName, Marker]
@@ -72,3 +89,4 @@ class TableCommit:
     fills: Sequence[Filled] = ()
     unfinished_epochs: Sequence[int] = ()
     merge_id: str = ""
+    erases: Sequence[Erased] = ()

@@ -19,6 +19,7 @@ from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.complete import Complete
 from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.erasure import Erasure
 from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.foreign import ForeignCommits
 from cdc_lib.model.manifest import Manifest
@@ -61,6 +62,7 @@ Document = (
     | SparkApplication
     | Coverage
     | DailyChecks
+    | Erasure
 )
 """Kinds of documents."""
 
@@ -91,6 +93,7 @@ _KINDS: dict[type[Any], str] = {
     SparkApplication: "spark_application",
     Coverage: "coverage",
     DailyChecks: "daily_checks",
+    Erasure: "erasure",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
 

@@ -14,6 +14,7 @@
     <source>/cuts/<merge id>.json
     <source>/verified/<database.table>/<lake table>.json
     <source>/coverage/<database.table>/<lake table>.json
+    <source>/erasures/<database.table>/<id>.json
     <source>/batch_checks.json
     <source>/after_merge.json
     <source>/stopped.json
@@ -32,6 +33,7 @@ from typing import Literal
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.erasure import Erasure
 from cdc_lib.model.folder import folder_of
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.schema_question import SchemaQuestion
@@ -44,6 +46,8 @@ MANIFEST = "manifest.json"
 CLOCK = "clock"
 """Name of the object whose time is the store's."""
 
+_DEPTHS = {"batches": 4, "snapshots": 5}
+"""Number of parts of the key of a batch's folder, by the second part."""
 _CHUNK = re.compile(rf"(?P<prefix>.*/(\d{{3,}}-)?)(?P<number>\d+)/{re.escape(MANIFEST)}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,149}")
 
@@ -186,6 +190,13 @@ def beside(manifest: str, path: str) -> str:
     return f"{folder}/{path}"
 
 
+def batch_folder(key: str) -> str:
+    """Return the folder of the batch or chunk that an object belongs to, or is the folder of; empty for other objects."""
+    parts = key.split("/")
+    depth = _DEPTHS.get(parts[1], 0) if len(parts) > 1 else 0
+    return "/".join(parts[:depth]) if depth and len(parts) > depth else ""
+
+
 def manifest_in(folder: str) -> str:
     """Return the key of the manifest in a batch's folder."""
     return f"{folder}/{MANIFEST}"
@@ -249,6 +260,17 @@ def coverage_prefix(source: str) -> str:
 def coverage_key(source: str, table: str, lake_table: str) -> str:
     """Return the key of the coverage of one source table and its lake table."""
     return f"{coverage_prefix(source)}{table_folder(table)}/{folder_of(lake_table)}.json"
+
+
+def erasures_prefix(source: str, table: str = "") -> str:
+    """Return the prefix of all erasures of a source, or of those of a table."""
+    prefix = f"{_name('source', source)}/erasures/"
+    return f"{prefix}{table_folder(table)}/" if table else prefix
+
+
+def erasure_key(erasure: Erasure) -> str:
+    """Return the key of an erasure."""
+    return f"{erasures_prefix(erasure.source, erasure.table)}{erasure.id}.json"
 
 
 def after_merge_key(source: str) -> str:

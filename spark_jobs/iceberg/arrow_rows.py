@@ -108,7 +108,7 @@ class ArrowRows:
         folder, together = self.session.conf.get("spark.local.dir", None), MovedKeys(key) if key else None
         with parts_of(changes, key, folder, together) as parts:
             in_threads(self.session, apply_part, parts, PARTS_AT_ONCE)
-        if part.cuts or part.fills:
+        if part.looks_at_all:
             self._apply_rules(part, found, small, done)
         self._write(small, done)
         return done, found
@@ -117,7 +117,8 @@ class ArrowRows:
         rules = sorted(commit.supersedes, key=lambda rule: rule.before)
         fills = fills_here(self.session, commit.fills, self.lake.columns, self.files.fields)
         part = TablePart(self.lake, self.of, self.files.open, rules, fills, commit.unfinished_epochs, changes.guard)
-        return replace(part, rekeyed=self.rekeyed, reselect=changes.reselect, to_come=changes.to_come)
+        asked = replace(part, rekeyed=self.rekeyed, reselect=changes.reselect, to_come=changes.to_come)
+        return replace(asked, erases=commit.erases)
 
     def _apply_rules(
         self, part: TablePart, found: dict[str, DeletesOf], left: list[pa.Table], done: Replacement

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -56,13 +56,25 @@ def find(
     needles = lake_reader("erase.wanted").wanted(config, table_name, key or [], where, value or [])
     opened = Source.over(config, open_store(config.store))
     search = lake_reader("erase.search").RowSearch(opened, TableName.parse(table_name), needles)
-    result = search.run([name.strip() for name in columns.split(",") if name.strip()])
+    if names := names_in(columns):
+        search.look_for_values(names)
+    result = search.run()
     if as_json:
         print_json({"found": result.found, "unread": result.unread, "objects": result.objects})
     else:
-        for title, places in (("what", result.found), ("not read, because", result.unread)):
-            if places:
-                table(("kind", "place", title), ((one.kind, one.place, one.what) for one in places))
-        places = len({one.place for one in result.found})
-        say(f"{counted(places, 'place')} of {counted(result.objects, 'object')} hold values of the row")
+        show(result)
     raise typer.Exit(1 if result.found else NOT_KNOWN if result.unread else 0)
+
+
+def names_in(columns: str) -> list[str]:
+    """Return the names of columns in the text of an option."""
+    return [name.strip() for name in columns.split(",") if name.strip()]
+
+
+def show(result: Any) -> None:
+    """Print what a search found, and what could not be read."""
+    for title, places in (("what", result.found), ("not read, because", result.unread)):
+        if places:
+            table(("kind", "place", title), ((one.kind, one.place, one.what) for one in places))
+    places = len({one.place for one in result.found})
+    say(f"{counted(places, 'place')} of {counted(result.objects, 'object')} hold values of the row")

@@ -12,9 +12,6 @@ from typing import BinaryIO
 from cdc_lib.ports import ObjectInfo, ObjectStore, StoredObject, Unfinished
 from cdc_lib.store import layout
 
-_BATCH = {"batches": 4, "snapshots": 5}
-"""Number of key parts of a batch's folder, by the second part: all files of a batch are read from one store."""
-
 
 @dataclass(frozen=True, slots=True)
 class LayeredStore:
@@ -31,12 +28,9 @@ class LayeredStore:
     known: dict[str, bool] = field(default_factory=dict)
 
     def _of(self, key: str) -> ObjectStore:
-        """Return the store that a key is read from."""
-        parts = key.split("/")
-        depth = _BATCH.get(parts[1], 0) if len(parts) > 1 else 0
-        if not depth or len(parts) <= depth:
+        """Return the store that a key is read from: all files of a batch are read from one."""
+        if not (folder := layout.batch_folder(key)):
             return self.front if self.front.get(key) is not None else self.back
-        folder = "/".join(parts[:depth])
         if not self.known.get(folder):
             self.known[folder] = self.front.get(layout.manifest_in(folder)) is not None
         return self.front if self.known[folder] else self.back

@@ -19,6 +19,7 @@ from cdc_lib.model.backfill import ArchivedWindow, Period
 from cdc_lib.model.batch_check import BatchReport, WindowCheck
 from cdc_lib.model.cursor import DRAIN, Cursor
 from cdc_lib.model.manifest import BINLOG, GTID, OFFSET, OP, ROW, DataFile, Manifest
+from cdc_lib.model.position import Point
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import Window
@@ -29,6 +30,7 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.source import Source
 from cdc_lib.store import layout
 from cdc_lib.store.batch_rows import parquet_file
+from cdc_lib.store.erasures import erasures
 from cdc_lib.store.manifests import load_manifest
 from cdc_lib.store.raw_archive import ArchivedStream, read_facts
 from cdc_lib.store.windows import stored_windows
@@ -111,6 +113,7 @@ class BatchVerification:
             return replace(check, archived="", skipped=check.archived)
         began = time.monotonic()
         unread = {schema.name: why for schema in manifest.schemas.values() if (why := table_unreadable(schema.columns))}
+        unread |= dict.fromkeys(self._erased(manifest, window), "rows of it were erased")
         comparison = self._comparison(manifest, drain, choice, unread)
         with self._replay(manifest, window) if check.archived else nullcontext() as replay:
             for event in decode(self.source.config.server, self.source.credentials, window, unread, replay):
@@ -128,6 +131,12 @@ class BatchVerification:
         else:
             check = replace(check, skipped=comparison.failed)
         return replace(check, seconds=time.monotonic() - began)
+
+    def _erased(self, manifest: Manifest, window: Window) -> list[TableName]:
+        """Return the tables of which a batch may lack changes, because their rows were erased."""
+        start, began = Point.at(window.epoch, window.start), manifest.first_time
+        known = erasures(self.source.store, self.source.name)
+        return [one.table for one in known if start < one.point or (began is not None and began <= one.at)]
 
     @contextmanager
     def _replay(self, manifest: Manifest, window: Window) -> Iterator[Replay]:

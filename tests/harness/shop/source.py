@@ -36,7 +36,13 @@ from tests.harness.servers.replication import Pair
 
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 ROWS = 40
-SESSIONS = ("spark_jobs.merging.run", "spark_jobs.maintain", "spark_jobs.verify", "spark_jobs.backfill")
+SESSIONS = (
+    "spark_jobs.merging.run",
+    "spark_jobs.maintain",
+    "spark_jobs.verify",
+    "spark_jobs.backfill",
+    "spark_jobs.erase",
+)
 
 
 class Shop:

@@ -60,7 +60,10 @@ class People(Source):
 
     def search(self, columns=(), values=(MAIL,), keys=((ANN,),)):
         needles = Needles(("id",), keys, {"": frozenset(values)} if values else {})
-        return RowSearch(Opened.over(self.config, self.store), TABLE, needles).run(columns)
+        search = RowSearch(Opened.over(self.config, self.store), TABLE, needles)
+        if columns:
+            search.look_for_values(columns)
+        return search.run()
 
 
 def person(number, name, **more):

@@ -1,0 +1,94 @@
+"""``cdc lake erase``: remove every trace of rows that the source no longer has."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from cdc_lib.cli import job
+from cdc_lib.cli.context import AsJson, SourceName, config_of
+from cdc_lib.cli.context import find as find_source
+from cdc_lib.cli.lake.find import names_in, show
+from cdc_lib.cli.lake.reader import lake_reader
+from cdc_lib.cli.output import NOT_KNOWN, agreed, print_json, say
+from cdc_lib.cli.pipelines import open_pipeline
+from cdc_lib.lake.routing import lake_merges
+from cdc_lib.model.pace import counted
+from cdc_lib.model.table_name import TableName
+
+
+def erase(
+    context: typer.Context,
+    source: SourceName,
+    table_name: Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")],
+    key: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY]...", help="One value for each column of the key, in order.")
+    ] = None,
+    where: Annotated[
+        str,
+        typer.Option(
+            "--where", metavar="CONDITION", help="Instead of a key: the rows that meet a condition in DuckDB's SQL."
+        ),
+    ] = "",
+    columns: Annotated[
+        str,
+        typer.Option(
+            "--columns",
+            metavar="A,B",
+            help="At the end, also look for the values that the rows have in these columns now.",
+        ),
+    ] = "",
+    value: Annotated[
+        list[str] | None,
+        typer.Option("--value", metavar="TEXT", help="At the end, also look for this text; may be repeated."),
+    ] = None,
+    lake_only: Annotated[
+        bool, typer.Option("--lake-only", help="Also if the source still has the rows, or cannot be asked.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove rows that the source deleted from the lake and the store, in every mode, and search for what is left.
+
+    Their changes from before now stay away: later drains and backfills leave them out. Older snapshots and cuts of the lake table go.
+    Run it again if it was stopped. It exits with 0 if nothing is left, with 1 if something is, with 3 if a place could not be read.
+
+    Example:
+        cdc lake erase shop shop.customers 42
+        cdc lake erase shop shop.customers 42 --columns mail,phone --yes
+        cdc lake erase shop shop.customers --where "mail = 'ann@example.com'"
+    """
+    loaded = find_source(context, source)
+    config, table = config_of(loaded), TableName.parse(table_name)
+    needles = lake_reader("erase.wanted").wanted(config, table_name, key or [], where, value or [])
+    searching, pipeline = lake_reader("erase.search"), open_pipeline(config)
+    constants = searching.constants_of(source, lake_merges(config, [table_name]))
+    keys = needles.without(constants).keys
+    question = f"Erase {counted(len(keys), 'row')} of {table}? Earlier snapshots and cuts of its lake table are lost."
+    if not agreed(question, yes=yes or as_json):
+        return
+    asking = lake_reader("erase.asked")
+    erasure = asking.asked(pipeline, table, keys, by="cdc lake erase", lake_only=lake_only)
+    asking.refuse_unmerged(pipeline, erasure)
+    search = searching.RowSearch(pipeline, table, needles)
+    if names := names_in(columns):
+        search.look_for_values(names)
+    job.run_job("erase", loaded, f"--table={table}", f"--erasure={erasure.id}", to_stderr=as_json)
+    eraser = lake_reader("erase.stored").StoredRowsEraser(pipeline, erasure)
+    result, cleaned = search.run(), 0
+    if any(one.kind != "lake" for one in result.found):
+        cleaned = eraser.remove(result.found)
+        result = search.run()
+    is_clean = not result.found and not result.unread
+    if is_clean:
+        asking.end(pipeline, erasure, datetime.now(UTC))
+    if as_json:
+        found = {"found": result.found, "unread": result.unread, "objects": result.objects}
+        print_json({"erasure": erasure.id, "rewritten": cleaned, **found})
+    else:
+        show(result)
+        end = "is complete" if is_clean else "is not complete: docs/guides/erase.md says what to do"
+        say(f"{counted(cleaned, 'batch')} and comparisons written again; erasure {erasure.id} of {table} {end}")
+    raise typer.Exit(1 if result.found else NOT_KNOWN if result.unread else 0)

@@ -1,0 +1,99 @@
+"""Leaves changes of erased rows out of what is drained again: after a rewind, a failover, or for a backfill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cdc_lib.model.erasure import Erasure
+from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.manifest import BINLOG, GTID, OFFSET, ROW, TS
+from cdc_lib.model.position import SNAPSHOT_ROW
+from cdc_lib.model.schema import TableSchema
+from cdc_lib.model.server_identity import ServerIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedRows:
+    """The erased rows of a source, for the windows of one epoch of a server.
+
+    Args:
+        erasures: all of the source.
+        epoch: of the windows.
+        identity: the server that wrote them.
+        left_out: how many changes were, of each row group that had some.
+    """
+
+    erasures: tuple[Erasure, ...]
+    epoch: int
+    identity: ServerIdentity
+    left_out: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, erasures: Iterable[Erasure], epoch: int, identity: ServerIdentity) -> ErasedRows:
+        """Return what is erased of a source."""
+        return cls(tuple(erasures), epoch, identity)
+
+    def without(self, schema: TableSchema, rows: pa.Table) -> pa.Table:
+        """Return changes of a table without those of erased rows from before their erasure.
+
+        Args:
+            schema: of the table.
+            rows: with the change columns.
+        """
+        for one in self.erasures:
+            if one.table == schema.name and schema.primary_key and rows.num_rows:
+                erased = self._erased(one, schema, rows)
+                if erased.any():
+                    self.left_out.append(int(erased.sum()))
+                    rows = rows.filter(pa.array(~erased))
+        return rows
+
+    def _erased(self, erasure: Erasure, schema: TableSchema, rows: pa.Table) -> NDArray[np.bool_]:
+        found = self._is_before(erasure, rows)
+        if found.any():
+            found[found] = erased_among(erasure, rows.select(schema.primary_key).filter(pa.array(found)))
+        return found
+
+    def _is_before(self, erasure: Erasure, rows: pa.Table) -> NDArray[np.bool_]:
+        """Return which changes were committed before an erasure."""
+        if self.epoch < erasure.epoch:
+            return np.ones(rows.num_rows, np.bool_)
+        place = is_before(rows, erasure)
+        if self.epoch == erasure.epoch:
+            return place
+        # Positions and GTIDs may begin again after a reset of the server, and clocks of two servers differ: only what is
+        # earlier by both counts.
+        at = pa.scalar(erasure.at, rows.schema.field(TS).type)
+        found: NDArray[np.bool_] = pc.fill_null(pc.less(rows.column(TS), at), False).to_numpy()
+        if found.any() and erasure.gtid_set:
+            return found & self._is_executed(erasure, rows.column(GTID))
+        return found & place if self.identity.is_same_server(erasure.identity) else found
+
+    def _is_executed(self, erasure: Erasure, gtids: pa.ChunkedArray) -> NDArray[np.bool_]:
+        """Return which changes are of transactions that the server had executed before an erasure; true for those without a GTID."""
+        flavor = erasure.identity.flavor
+        executed = GtidSet.parse(flavor, erasure.gtid_set)
+        names = [name for name in pc.unique(gtids).to_pylist() if name]
+        asked = {name: GtidSet.parse(flavor, name) for name in names}
+        later = [name for name, one in asked.items() if executed.widened(one).lacks(one)]
+        return ~np.asarray(pc.fill_null(pc.is_in(gtids, value_set=pa.array(later, pa.string())), False), np.bool_)
+
+
+def is_before(rows: pa.Table, erasure: Erasure) -> NDArray[np.bool_]:
+    """Return which changes have a position before that of an erasure, in one epoch of one server; or are rows that were read there."""
+    file, offset, row = (rows.column(name).to_numpy() for name in (BINLOG, OFFSET, ROW))
+    _, at_file, at_offset = erasure.point
+    is_there: NDArray[np.bool_] = (offset < at_offset) | ((offset == at_offset) & (row <= SNAPSHOT_ROW))
+    before: NDArray[np.bool_] = (file < at_file) | ((file == at_file) & is_there)
+    return before
+
+
+def erased_among(erasure: Erasure, keys: pa.Table) -> NDArray[np.bool_]:
+    """Return which keys, one column for each part, are those of erased rows."""
+    return np.array(erasure.has(zip(*(column.to_pylist() for column in keys.columns), strict=True)), np.bool_)
