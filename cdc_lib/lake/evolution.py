@@ -133,7 +133,12 @@ def refuse_text(column: LakeColumn, text: str, table: str) -> None:
         IncompatibleSchema: it cannot.
     """
     if not fits(column.type, text):
-        raise _without_loss(column.name, column.type, "of another type", table)
+        raise other_type(column, table)
+
+
+def other_type(column: LakeColumn, table: str) -> IncompatibleSchema:
+    """Return the error of a column of the lake that had another type at the source when it got its values."""
+    return _without_loss(column.name, column.type, "of another type", table)
 
 
 def _refuse_names(schema: TableSchema, mode: Mode) -> None:

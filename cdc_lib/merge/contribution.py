@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from cdc_lib.lake.routing import RoutedTable
 from cdc_lib.merge.plan import TableWork, has_arrived
@@ -42,15 +43,16 @@ class Contribution:
     def waiting(self, columns: Iterable[LakeColumn]) -> Marker:
         """Return its marker, with the defaults of added columns that the lake table does not have yet."""
         have = {column.name.lower() for column in columns}
-        waiting: dict[str, tuple[PlacedDefault, ...]] = {}
-        for placed, column in self._kept():
-            if (name := column.lower()) not in have:
-                # The last default of a column covers all rows of the earlier ones, unless a later epoch replays it.
-                earlier = waiting.get(name, ()) if placed.since is not None else ()
-                waiting[name] = (*earlier, placed)
+        waiting = (placed for placed, column in self._kept() if column.lower() not in have)
         # A new column is NULL automatically.
-        pending = tuple(placed for every in waiting.values() for placed in every if placed.added.value is not None)
+        pending = tuple(placed for placed in waiting if placed.added.value is not None)
         return replace(self.work.marker, pending_defaults=pending)
+
+    def retyped_after(self, point: Point) -> set[str]:
+        """Return the columns that a statement after a point declared again, by their names now in lower case."""
+        later = [(one, renames_after(at_point(one.at), self.renames)) for one in self.work.retyped if one.at > point]
+        found = (filled_column(column.name, renames) for one, renames in later for column in one.columns)
+        return {name.lower() for name in found if name is not None}
 
     def filled(self, source: str) -> list[Filled]:
         """Return the values of its older rows in columns that were added later."""
@@ -89,10 +91,15 @@ def kept_fills(
         renames: of its columns, in order.
         keeps: whether the lake table keeps a column of this name.
     """
+    found: dict[str, list[tuple[PlacedDefault, str]]] = {}
     for placed in fills:
         column = filled_column(placed.added.column, renames_after(at_point(placed.before.just_after()), renames))
-        if column is not None and keeps(column):
-            yield placed, column
+        if column is None or not keeps(column):
+            continue
+        # The last default of a name covers all rows of the earlier ones, unless a later epoch replays it: another column had the name.
+        earlier = found.get(column.lower(), []) if placed.since is not None else []
+        found[column.lower()] = [*earlier, (placed, column)]
+    yield from sorted(chain.from_iterable(found.values()), key=lambda one: one[0].before)
 
 
 def _rules(work: TableWork, constants: Mapping[str, str], *, has_rows: bool) -> list[Superseded]:

@@ -58,9 +58,14 @@ def redefined_error(why: IncompatibleSchema, table: TableName) -> TableRedefined
 
 
 def beginning_at(work: TableWork, since: Point) -> TableWork:
-    """Return what a table needs that begins at a point, without the changes before it; the rows of its snapshot stay."""
+    """Return what a table needs that begins at a point, without the changes before it; the rows of its snapshot stay.
+
+    The values of columns that were added before it are for rows that are gone: another column may have the name by now.
+    """
     resets = tuple(one for one in work.resets if Point(one.epoch, one.file, one.offset) >= since)
-    return replace(work, inputs=tuple(_from(each, since) for each in work.inputs), resets=resets)
+    added = tuple(one for one in work.added_defaults if one.before > since)
+    inputs = tuple(_from(each, since) for each in work.inputs)
+    return replace(work, inputs=inputs, resets=resets, added_defaults=added)
 
 
 def emptied_at(work: TableWork, before: Marker, *, has_rows: bool) -> Point | None:

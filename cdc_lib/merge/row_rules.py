@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cdc_lib.errors import IncompatibleSchema, MergeError
-from cdc_lib.lake.evolution import refuse_text
+from cdc_lib.lake.evolution import other_type, refuse_text
 from cdc_lib.lake.routing import LakeMerge
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.evolve_table import is_indistinct
@@ -62,18 +62,34 @@ def filled_rows(
         columns: its columns now.
 
     Raises:
-        TableRedefined: the lake has a column of the name, which cannot hold the value.
+        TableRedefined: see :func:`fills_of`.
     """
     before = state.columns if state is not None else ()
     for part in parts:
-        if not part.work.added_defaults or is_indistinct(source, lake, part, state):
-            continue
-        for one in part.filled(source):
-            there, column = one.column_in(before), one.column_in(columns)
-            if one.value is not None and there is not None and column is not None:
-                try:
-                    refuse_text(column, one.value, part.routed.table)
-                except IncompatibleSchema as why:
-                    raise redefined_error(why, part.routed.table) from why
-            if one.value is not None or there is not None:
-                yield one
+        if part.work.added_defaults and not is_indistinct(source, lake, part, state):
+            fills = fills_of(source, part, state, columns)
+            yield from (one for one in fills if one.value is not None or one.column_in(before) is not None)
+
+
+def fills_of(
+    source: str, part: Contribution, state: LakeTable | None, columns: Sequence[LakeColumn]
+) -> Iterator[Filled]:
+    """Yield the values of added columns in older rows of a source table, also in those of the merge.
+
+    Raises:
+        TableRedefined: the column cannot hold the value: another one had its name, or its type. A snapshot that the merge brings has
+            the values.
+    """
+    before, rebuild = state.columns if state is not None else (), part.work.rebuild_before
+    for one in part.filled(source):
+        column = one.column_in(columns) if one.value is not None else None
+        if column is not None and one.value is not None:
+            try:
+                refuse_text(column, one.value, part.routed.table)
+                if one.column_in(before) is None and column.name.lower() in part.retyped_after(one.before):
+                    raise other_type(column, part.routed.table)
+            except IncompatibleSchema as why:
+                if rebuild is not None and one.before <= rebuild:
+                    continue
+                raise redefined_error(why, part.routed.table) from why
+        yield one

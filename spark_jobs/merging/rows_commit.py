@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from cdc_lib.apply.decide import files_of, is_few
-from cdc_lib.apply.fills import filled
+from cdc_lib.apply.fills import Fill, filled
 from cdc_lib.apply.range_deletes import RangeDeletes, with_range_deletes
 from cdc_lib.apply.rows import LakeShape, change_files, changes_of
 from cdc_lib.apply.tasks import ChangesTask
@@ -20,6 +20,7 @@ from cdc_lib.errors import ConfigError, IncompatibleSchema
 from cdc_lib.lake.routing import LakeMerge, RoutedTable
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.renames import newest_schema
+from cdc_lib.merge.row_rules import fills_of
 from cdc_lib.model.lake_table import LakeColumn, LakeTable
 from cdc_lib.model.manifest import DataFile
 from cdc_lib.model.schema import TableSchema
@@ -143,7 +144,7 @@ class RowsCommit:
             if part.entries or part.work.ranges or part.routed.target.where:
                 return []
             shape = self._shape(part, fields)
-            fills = fills_here(self.session, part.filled(config.source), self.columns, fields)
+            fills = self._fills(part, fields)
             tasks += (
                 ChangesTask(config.store, keys, file, shape, fills) for file in change_files(part.work.inputs, shape)
             )
@@ -154,12 +155,16 @@ class RowsCommit:
         constants = routed.constants(self.job.config.source)
         return LakeShape(routed.table, fields, constants, routed.target.keeps, part.renames, reads, ahead_until)
 
+    def _fills(self, part: Contribution, fields: Sequence[pa.Field]) -> list[Fill]:
+        rules = [*fills_of(self.job.config.source, part, self.state, self.columns)]
+        return fills_here(self.session, rules, self.columns, fields)
+
     def _changes(self, lake: LakeRows) -> Iterator[pa.Table]:
-        source, fields = self.job.config.source, lake.fields
+        fields = lake.fields
         for part in self.parts:
             routed = part.routed
             shape = self._shape(part, fields)
-            fills = fills_here(self.session, part.filled(source), self.columns, fields)
+            fills = self._fills(part, fields)
             changes = (
                 filtered_here(
                     self.session, filled(rows, fills), self.columns, routed.target.where, self._mode, routed.table

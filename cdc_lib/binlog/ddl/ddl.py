@@ -213,6 +213,8 @@ def _of_alter(read: WordReader, database: str) -> Meaning:
     tables = [read.table(database)]
     words = read.rest()
     keys = [word.key for word in words]
+    if keys == ["TRUNCATE", "PARTITION", "ALL"]:
+        return Meaning("truncate", (tables[0],))
     lossy = any(pair in _LOSSY_ALTERS for pair in pairwise(keys)) or any(
         word.text.upper() == "BLACKHOLE" and "ENGINE" in keys[max(0, i - 2) : i] for i, word in enumerate(words)
     )  # that engine keeps no rows

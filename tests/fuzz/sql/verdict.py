@@ -16,6 +16,8 @@ ALLOWED_QUARANTINE = (
     # The same of a table that a RENAME gave its name: its snapshot cannot begin.
     # A date of a table that another one replaced since, which the lake cannot have.
     ("unsupported_value", r"in the key, of which the lake holds dates"),
+    # The server itself cannot show the rows: a virtual column has no value that its type holds.
+    ("table_unreadable", r"value is out of range"),
     ("config_error", r"has a name that is reserved in the lake|have names that Spark takes for one"),
 )
 """Codes and messages for which one table may be quarantined."""

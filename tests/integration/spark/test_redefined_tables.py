@@ -105,6 +105,35 @@ def test_a_table_that_an_alter_redefines_is_read_again(source):
     }
 
 
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_the_default_of_a_column_that_another_one_replaced_stops_nothing(source, rounds):
+    """It waits for a row that brings its column, and none comes before the other column of that name, of another type."""
+    again = "DROP COLUMN c, ADD COLUMN c DECIMAL(38, 10) NOT NULL DEFAULT 1.5"
+    tables = {
+        "text": ("VARCHAR(9) DEFAULT 'x'", again),
+        "word": ("ENUM('a', 'b') NOT NULL DEFAULT 'b'", again),
+        "day": ("DATE DEFAULT '2024-01-02'", again),
+        "none": ("VARCHAR(9) DEFAULT '7'", "DROP COLUMN c, ADD COLUMN c DECIMAL(38, 10)"),
+        "place": ("ENUM('a', 'b') NOT NULL DEFAULT 'b'", "MODIFY c DECIMAL(38, 10)"),
+        "round": ("DECIMAL(5, 2) NOT NULL DEFAULT 1.55", "MODIFY c DECIMAL(5, 1)"),
+        "same": ("DECIMAL(5, 1) NOT NULL DEFAULT 1.5", "MODIFY c DECIMAL(5, 1) NOT NULL DEFAULT 2.5"),
+    }
+    source.run(*(f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT)" for table in tables))
+    source.run(*(f"INSERT INTO {table} VALUES (1, 1), (3, 3)" for table in tables))
+    source.round()
+    source.round()
+    source.run(*(f"ALTER TABLE {table} ADD COLUMN c {column}" for table, (column, _) in tables.items()))
+    for _ in range(rounds):
+        source.round()
+    for table, (_, change) in tables.items():
+        source.run(f"ALTER TABLE {table} {change}", f"INSERT INTO {table} VALUES (2, 2, 2.5)")
+        source.run(f"UPDATE {table} SET v = 4 WHERE id = 1")
+    for _ in range(3):
+        source.round()
+    source.assert_equal(*tables)
+    assert not status_of(source.capture.pipeline).drain.quarantined_tables
+
+
 def test_a_default_that_the_lakes_column_cannot_hold_reads_the_table_again(source):
     """Another column had its name. No row comes after the statement, and a table may have none at all."""
     columns = {

@@ -143,6 +143,8 @@ def test_a_database_may_have_the_name_of_an_option(statement, database):
         ("CREATE OR REPLACE TABLE a (id INT)", "create"),
         ("ALTER TABLE a RENAME b, TRUNCATE PARTITION p0", "lossy"),
         ("ALTER TABLE a TRUNCATE PARTITION p0", "lossy"),
+        ("ALTER TABLE a TRUNCATE PARTITION `ALL`", "lossy"),
+        ("ALTER TABLE a TRUNCATE PARTITION all", "truncate"),
         ("ALTER TABLE a DISCARD TABLESPACE", "lossy"),
         ("ALTER TABLE a COMMENT 'x', ENGINE=`blackhole`", "lossy"),
         ("ALTER TABLE a ENGINE Blackhole", "lossy"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cdc_lib.lake.evolution import misfit
+from cdc_lib.merge.contribution import kept_fills
 from cdc_lib.merge.plan import TableWork
 from cdc_lib.merge.redefinition import (
     FROM_THE_START,
@@ -15,7 +16,8 @@ from cdc_lib.merge.redefinition import (
     loses_history,
     obsolete_before,
 )
-from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker
+from cdc_lib.model.ddl_effect import AddedDefault
+from cdc_lib.model.lake_table import LakeColumn, LakeTable, Marker, PlacedDefault
 from cdc_lib.model.position import Point
 from cdc_lib.model.table_mode import TableReset
 from cdc_lib.model.table_name import TableName
@@ -55,6 +57,25 @@ def test_a_table_is_empty_from_a_statement_to_its_next_row():
     assert emptied_at(WORK, Marker(emptied=AT[100]), has_rows=False) == AT[100]
     assert emptied_at(WORK, Marker(), has_rows=False) is None
     assert Marker.from_json(Marker(emptied=AT[100]).to_json(), NAME).emptied == AT[100]
+
+
+def test_a_table_that_begins_again_forgets_the_values_of_columns_that_were_added_before():
+    """The rows that got them are gone, and another column may have the name."""
+    early, there, late = (PlacedDefault(AT[number], AddedDefault("n", str(number))) for number in (100, 200, 300))
+    work = replace(WORK, added_defaults=(early, there, late))
+    assert beginning_at(work, AT[200]).added_defaults == (late,)
+
+
+def test_the_last_default_of_a_name_counts():
+    """Another column had the name before. A later epoch that replays its ADD COLUMN leaves earlier ones to their rows."""
+    no, seven = PlacedDefault(AT[200], AddedDefault("N", None)), PlacedDefault(AT[100], AddedDefault("n", "7"))
+    other, again = (
+        PlacedDefault(AT[100], AddedDefault("m", "1")),
+        PlacedDefault(AT[300], AddedDefault("n", "7"), since=AT[200]),
+    )
+    assert list(kept_fills((seven, other, no), (), lambda _: True)) == [(other, "m"), (no, "N")]
+    assert list(kept_fills((seven, again), (), lambda _: True)) == [(seven, "n"), (again, "n")]
+    assert list(kept_fills((seven, other), (), lambda name: name == "m")) == [(other, "m")]
 
 
 def test_only_history_that_the_source_file_asks_for_waits_for_a_person():
