@@ -51,10 +51,11 @@ def left_of(shop, key, mail, code):
     return json.loads(shop.cdc(f"cdc lake find shop shop.orders {key} --value {mail} --json", code=code))
 
 
-@pytest.mark.parametrize("mode", ["mirror", "soft_delete", "scd2", "append"])
-def test_nothing_is_left_of_an_erased_row_and_all_is_left_of_others(shop, mode):
+@pytest.mark.parametrize(("mode", "version"), [("mirror", 2), ("soft_delete", 3), ("scd2", 2), ("append", 3)])
+def test_nothing_is_left_of_an_erased_row_and_all_is_left_of_others(shop, mode, version):
     """In the lake, its snapshots, batches, chunks and raw events; the other person, who came and changed with the first, stays as she was."""
-    with_two_persons(shop, raw_archive=True, modes=[{"tables": "*.orders", "mode": mode}])
+    layout = {"tables": "*.orders", "format_version": version}
+    with_two_persons(shop, raw_archive=True, modes=[{"tables": "*.orders", "mode": mode}], layouts=[layout])
     before = shop.sql("SELECT * FROM {t} WHERE id <> " + str(ANN))
     known = left_of(shop, EVE, OTHER, 1)
     erased = json.loads(shop.cdc(f"cdc lake erase shop shop.orders {ANN} --columns v --json").splitlines()[-1])

@@ -45,15 +45,11 @@ def test_a_deleted_row_is_found_in_each_place_that_has_it(
     shop.cdc("""cdc lake find shop shop.orders --where "v = 'nobody'" """, code=2)
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_a_deleted_row_is_nowhere_after_purges_and_retention(
-    mysql_server, mysql_database, tmp_path, lake, monkeypatch, version
-):
-    """By the commands of the guide: its file is written again, a later merge lets its snapshots go, its batches are removed; no other row is lost."""
+def test_a_deleted_row_is_nowhere_after_purges_and_retention(mysql_server, mysql_database, tmp_path, lake, monkeypatch):
+    """Its file is written again, a later merge lets its snapshots go, its batches are removed; no other row is lost."""
     shop = Shop.on_running_spark(mysql_server, mysql_database, tmp_path, lake, monkeypatch)
     shop.write(
         store={"url": f"file://{tmp_path}/store", "keep_batches_for": "1s"},
-        layouts=[{"tables": "*.orders", "format_version": version}],
     )
     shop.execute(f"INSERT INTO orders VALUES ({ANN}, '{MAIL}', 1)")
     shop.runs(2)
