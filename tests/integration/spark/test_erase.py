@@ -205,3 +205,19 @@ def killed(function, call):
         return function(*arguments, **named)
 
     return work
+
+
+def test_of_tables_that_share_a_lake_table_one_loses_the_row(shop):
+    """The other one has a row of that key, which stays; the key in the lake has a column more."""
+    route = {"tables": f"{shop.database}.*", "into": f"{shop.database}.all_rows", "keys": ["table"]}
+    shop.write(routes=[route], modes=[{"tables": "*.*", "mode": "soft_delete"}])
+    shop.execute(f"INSERT INTO orders VALUES ({ANN}, '{MAIL}', 1)")
+    shop.execute(f"INSERT INTO `lines` VALUES ({ANN}, 'stays', 1)")
+    shop.runs(2)
+    shop.execute(f"DELETE FROM orders WHERE id = {ANN}")
+    shop.runs(1)
+    shop.cdc(f"cdc lake erase shop shop.orders --where \"v = '{MAIL}'\" --value {MAIL} --yes")
+    name = f"{shop.database}.all_rows"
+    rows = shop.lake.rows(name, "id", "v")
+    assert [row for row in rows if row[0] == ANN] == [(ANN, "stays")]
+    assert len(rows) == len(shop.source_rows("orders")) + len(shop.source_rows("lines"))
