@@ -15,12 +15,13 @@ from cdc_lib import requests
 from cdc_lib.errors import CdcError
 from cdc_lib.merge.load import load_plan
 from cdc_lib.model.cursor import DRAIN, LAKE
+from cdc_lib.model.quarantine import QuarantineRecord
 from cdc_lib.reselect.rows import Reselector
 from cdc_lib.store.cuts import last_cut
 from spark_jobs.merging.run import merge, needs_spark, run
 from tests.fuzz.sql.compare import differences
 from tests.fuzz.sql.program import MAIN, SIDE, Part, Program, Statement
-from tests.fuzz.sql.verdict import Failure, is_allowed, without_names
+from tests.fuzz.sql.verdict import Failure, are_taken_for_one, is_allowed, without_names
 from tests.fuzz.sql.world import Home, World
 
 Feed = Generator[Part | Statement, bool, None]
@@ -156,7 +157,9 @@ class Running:
             try:
                 requests.resume_table(self._home.pipeline, str(record.table), by="fuzz")
             except CdcError as error:
-                if record.fault is not None and is_allowed(record.fault.code, error.message):
+                if record.fault is not None and (
+                    is_allowed(record.fault.code, error.message) or self._may_wait(record)
+                ):
                     waiting.add(record.table.pair)  # the source or the file must change first
                     continue
                 return Failure(
@@ -220,10 +223,17 @@ class Running:
             what = f"{fault.code}: {without_names(fault.reason)}"
             if self._refused is not None:
                 self._refused.add(what)
-            elif pair not in self._quarantined and not is_allowed(fault.code, fault.reason):
+            elif pair not in self._quarantined and not self._may_wait(record):
                 return Failure("quarantined", what, (f"{record.table}: {fault.reason}", fault.hint), number, pair[1])
             self._quarantined.add(pair)
         return None
+
+    def _may_wait(self, record: QuarantineRecord) -> bool:
+        """Whether a table may be quarantined; one that the lake cannot have as it is now, for whatever is seen first."""
+        assert record.fault is not None
+        columns = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE (TABLE_SCHEMA, TABLE_NAME) = (%s, %s)"
+        names = [str(name) for (name,) in self._home.server.execute(columns, record.table.pair)]
+        return is_allowed(record.fault.code, record.fault.reason) or are_taken_for_one(names)
 
     def _late(self, number: int, target: tuple[int, int]) -> Failure | None:
         """Return what is late: a cursor, a snapshot, or a table of the cut that is not quarantined."""

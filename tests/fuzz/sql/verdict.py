@@ -71,3 +71,8 @@ def without_names(text: str, most: int = 160) -> str:
 def is_allowed(code: str, reason: str) -> bool:
     """Whether a table may be quarantined for this."""
     return any(code == known and re.search(pattern, reason) for known, pattern in ALLOWED_QUARANTINE)
+
+
+def are_taken_for_one(names: list[str]) -> bool:
+    """Whether Spark may take two of these names for one; no table of the lake has both."""
+    return len({name.upper().casefold() for name in names}) < len(names)

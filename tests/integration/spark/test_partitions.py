@@ -94,7 +94,7 @@ def faulty(engine, read, lake, table):
     return {one: got for one, got in found if got != {key for key, value in rows.items() if one.holds(value)}}
 
 
-@pytest.mark.turns(16)
+@pytest.mark.turns(32)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: f"v{one[0]}_{one[1]}")
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_engines_find_the_rows_of_a_condition_on_a_partition(lake, transform, layout):
