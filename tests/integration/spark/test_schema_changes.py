@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cdc_lib import requests
@@ -39,6 +41,7 @@ class Changed(Compared):
         """Write other behaviours into the source file."""
         config = SchemaChangesConfig.model_validate(behaviours)
         self.capture.config = self.capture.config.model_copy(update={"schema_changes": config})
+        self.capture.pipeline = replace(self.capture.pipeline, config=self.capture.config)
 
     def twice(self):
         """Do one run of the DAG whose merge runs twice."""
