@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import secrets
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -139,3 +140,7 @@ def _with_states(cut: Cut, states: dict[str, LakeTable]) -> Cut:
     )
     merge_id = f"{position_of(cut.merge_id)}-{secrets.token_hex(8)}"
     return replace(cut, merge_id=merge_id, at=datetime.now(UTC), seconds=0.0, tables=tables)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
