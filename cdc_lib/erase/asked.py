@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -54,34 +54,33 @@ def asked(source: Source, table: TableName, keys: Keys, *, by: str, lake_only: b
         MergeConflict: a snapshot of the table is being read.
         SourceError: the server cannot be reached.
     """
-    for one in erasures_of(source.store, source.name, table):
-        if one.ended_at is None and len(one.digests) == len(set(keys)) and all(one.has(keys)):
-            refuse_snapshot(source.required(DRAIN), one)
-            return one
+    known = next((one for one in erasures_of(source.store, source.name, table) if _is_open(one, keys)), None)
+    if known is not None and known.tried_at is None:
+        refuse_snapshot(source.required(DRAIN), known)
+        return known
     reselector = Reselector.of(source)
     if not lake_only:
         _refuse_present(reselector, table, keys)
     facts = _facts(reselector)
     if not lake_only:  # a row that was inserted meanwhile, and stays, must not be erased
         _refuse_present(reselector, table, keys)
-    salt = secrets.token_bytes(_SALT)
-    erasure = Erasure(
-        id=secrets.token_hex(8),
-        source=source.name,
-        table=table,
-        salt=salt.hex(),
-        digests=tuple(sorted({digest_of(salt, key) for key in keys})),
-        identity=reselector.identity,
-        epoch=reselector.epoch,
-        position=facts.end,
-        gtid_set=facts.gtid_set,
-        at=facts.clock,
-        asked_at=datetime.now(UTC),
-        asked_by=by,
-    )
+    place: dict[str, Any] = {"identity": reselector.identity, "epoch": reselector.epoch, "position": facts.end}
+    place |= {"gtid_set": facts.gtid_set, "at": facts.clock}
+    erasure = _begun(source, table, keys, by, place) if known is None else replace(known, **place, tried_at=None)
     refuse_snapshot(source.required(DRAIN), erasure)
     keep_erasure(source.store, erasure)
     return erasure
+
+
+def _is_open(erasure: Erasure, keys: Keys) -> bool:
+    """Whether an erasure is of these rows, and has not ended."""
+    return erasure.ended_at is None and len(erasure.digests) == len(set(keys)) and all(erasure.has(keys))
+
+
+def _begun(source: Source, table: TableName, keys: Keys, by: str, place: Mapping[str, Any]) -> Erasure:
+    salt, id_ = secrets.token_bytes(_SALT), secrets.token_hex(8)
+    digests = tuple(sorted({digest_of(salt, key) for key in keys}))
+    return Erasure(id_, source.name, table, salt.hex(), digests, **place, asked_at=datetime.now(UTC), asked_by=by)
 
 
 def refuse_unmerged(source: Source, erasure: Erasure) -> None:
@@ -89,9 +88,10 @@ def refuse_unmerged(source: Source, erasure: Erasure) -> None:
     refuse_unreached(last_cut(source.store, source.name), erasure)
 
 
-def end(source: Source, erasure: Erasure, at: datetime) -> None:
-    """Remember that nothing was found any more."""
-    keep_erasure(source.store, replace(erasure, ended_at=at))
+def ended(source: Source, erasure: Erasure, *, is_clean: bool) -> None:
+    """Remember that nothing was found any more, or that something was."""
+    now = datetime.now(UTC)
+    keep_erasure(source.store, replace(erasure, ended_at=now) if is_clean else replace(erasure, tried_at=now))
 
 
 def _facts(reselector: Reselector) -> ServerFacts:

@@ -34,6 +34,7 @@ class Erasure:
         at: time by its clock then (UTC).
         asked_at: when the erasure was asked for (UTC).
         asked_by: who asked.
+        tried_at: when the last attempt left something (UTC); the next one moves the position. None without one.
         ended_at: when nothing was found any more (UTC); None until then.
     """
 
@@ -49,6 +50,7 @@ class Erasure:
     at: datetime
     asked_at: datetime
     asked_by: str = ""
+    tried_at: datetime | None = None
     ended_at: datetime | None = None
 
     @property

@@ -6,7 +6,7 @@ again does not. The table's marker records how far they may be ahead, as for row
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,6 +19,8 @@ from cdc_lib.errors import IncompatibleSchema, MergeConflict
 from cdc_lib.merge.column_policy import without_added
 from cdc_lib.merge.contribution import kept_fills
 from cdc_lib.merge.plan import MergeInput
+from cdc_lib.model.lake_table import LakeColumn
+from cdc_lib.model.lake_types import fits
 from cdc_lib.model.route import routed_schema
 from cdc_lib.model.table_commit import Filled, TableCommit
 from cdc_lib.ports import LakeRows, MergeChanges, ObjectStore
@@ -88,6 +90,8 @@ class SparkRepairer:
             Filled(one.before, column, one.added.value, subject.constants, one.since)
             for one, column in kept_fills(waits, renames, route.keeps)
         ]
+        # A merge reads a table again of which another column has the name by now.
+        fills = [one for one in fills if _fits(one, state.columns)]
         marker, inputs = state.markers[table].with_reselected(reread.reach), [MergeInput(reread.batch, None)]
         commit = TableCommit({table: marker}, fills=fills, merge_id=marker.merge_id)
 
@@ -96,3 +100,8 @@ class SparkRepairer:
 
         target.apply(MergeChanges(rows), commit)
         return ""
+
+
+def _fits(fill: Filled, columns: Iterable[LakeColumn]) -> bool:
+    column = fill.column_in(columns)
+    return column is None or fill.value is None or fits(column.type, fill.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -82,13 +81,12 @@ def erase(
         cleaned = eraser.remove(result.found)
         result = search.run()
     is_clean = not result.found and not result.unread
-    if is_clean:
-        asking.end(pipeline, erasure, datetime.now(UTC))
+    asking.ended(pipeline, erasure, is_clean=is_clean)
     if as_json:
         found = {"found": result.found, "unread": result.unread, "objects": result.objects}
         print_json({"erasure": erasure.id, "rewritten": cleaned, **found})
     else:
         show(result)
-        end = "is complete" if is_clean else "is not complete: docs/guides/erase.md says what to do"
+        end = "is complete" if is_clean else f"left something: cdc run {source}, then the same command again"
         say(f"{counted(cleaned, 'batch')} and comparisons written again; erasure {erasure.id} of {table} {end}")
     raise typer.Exit(1 if result.found else NOT_KNOWN if result.unread else 0)
