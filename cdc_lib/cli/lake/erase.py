@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from cdc_lib.cli import job
-from cdc_lib.cli.context import AsJson, SourceName, config_of
+from cdc_lib.cli.context import AsJson, SourceName, caller, config_of
 from cdc_lib.cli.context import find as find_source
-from cdc_lib.cli.lake.find import names_in, show
+from cdc_lib.cli.lake.find import KeyOfRow, TableOfRows, WhichRows, names_in, show
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import NOT_KNOWN, agreed, print_json, say
 from cdc_lib.cli.pipelines import open_pipeline
@@ -21,16 +21,9 @@ from cdc_lib.model.table_name import TableName
 def erase(
     context: typer.Context,
     source: SourceName,
-    table_name: Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")],
-    key: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY]...", help="One value for each column of the key, in order.")
-    ] = None,
-    where: Annotated[
-        str,
-        typer.Option(
-            "--where", metavar="CONDITION", help="Instead of a key: the rows that meet a condition in DuckDB's SQL."
-        ),
-    ] = "",
+    table_name: TableOfRows,
+    key: KeyOfRow = None,
+    where: WhichRows = "",
     columns: Annotated[
         str,
         typer.Option(
@@ -69,7 +62,7 @@ def erase(
     if not agreed(question, yes=yes or as_json):
         return
     asking = lake_reader("erase.asked")
-    erasure = asking.asked(pipeline, table, keys, by="cdc lake erase", lake_only=lake_only)
+    erasure = asking.asked(pipeline, table, keys, by=caller("lake erase"), lake_only=lake_only)
     asking.refuse_unmerged(pipeline, erasure)
     search = searching.RowSearch(pipeline, table, needles)
     if names := names_in(columns):

@@ -15,20 +15,24 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.source import Source
 from cdc_lib.store.objects.open import open_store
 
+TableOfRows = Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")]
+KeyOfRow = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY]...", help="One value for each column of the key, in order.")
+]
+WhichRows = Annotated[
+    str,
+    typer.Option(
+        "--where", metavar="CONDITION", help="Instead of a key: the rows that meet a condition in DuckDB's SQL."
+    ),
+]
+
 
 def find(
     context: typer.Context,
     source: SourceName,
-    table_name: Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")],
-    key: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY]...", help="One value for each column of the key, in order.")
-    ] = None,
-    where: Annotated[
-        str,
-        typer.Option(
-            "--where", metavar="CONDITION", help="Instead of a key: the rows that meet a condition in DuckDB's SQL."
-        ),
-    ] = "",
+    table_name: TableOfRows,
+    key: KeyOfRow = None,
+    where: WhichRows = "",
     columns: Annotated[
         str,
         typer.Option(
