@@ -73,13 +73,14 @@ def erase(
     if any(one.kind != "lake" for one in result.found):
         cleaned = eraser.remove(result.found)
         result = search.run()
-    is_clean = not result.found and not result.unread
-    asking.ended(pipeline, erasure, is_clean=is_clean)
+    if result.found or not result.unread:
+        asking.ended(pipeline, erasure, is_clean=not result.found)
     if as_json:
         found = {"found": result.found, "unread": result.unread, "objects": result.objects}
         print_json({"erasure": erasure.id, "rewritten": cleaned, **found})
     else:
         show(result)
-        end = "is complete" if is_clean else f"left something: cdc run {source}, then the same command again"
+        again = f"cdc run {source}, then the same command again"
+        end = f"left something: {again}" if result.found else "is not proved" if result.unread else "is complete"
         say(f"{counted(cleaned, 'batch')} and comparisons written again; erasure {erasure.id} of {table} {end}")
     raise typer.Exit(1 if result.found else NOT_KNOWN if result.unread else 0)

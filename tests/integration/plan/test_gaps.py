@@ -214,7 +214,7 @@ def test_raw_events_replace_a_server_that_cannot_be_reached(archived):
     archived.capture.store.delete([first.key])
     config = archived.capture.config
     down = config.model_copy(update={"server": config.server.model_copy(update={"port": free_port()})})
-    refilling = replace(archived.refilling(), config=down)
+    refilling = BatchRefill(replace(archived.capture.pipeline, config=down))
     refilled = []
     assert refilling.refill(report=refilled.append) == 1
     assert refilled[0].from_archive
