@@ -70,20 +70,24 @@ def _erase(config: SourceConfig, options: argparse.Namespace) -> str:
         maintain(spark, purging, store, names)
         # The snapshots of the last marker and of the last cut are kept: both have to be later than the last file with a row.
         for lake in lakes:
-            _committed(spark, config, lake, found[0])
+            _committed(spark, config, lake, found[0], markers_only=True)
         _publish(spark, config, store, lakes)
         maintain(spark, purging, store, names)
     return f"{counted(rows, 'row')} of {table} erased"
 
 
-def _committed(spark: SparkSession, config: SourceConfig, lake: LakeMerge, erasure: Erasure) -> int:
-    """Commit a lake table without the rows, with its markers; returns how many they were."""
+def _committed(
+    spark: SparkSession, config: SourceConfig, lake: LakeMerge, erasure: Erasure, *, markers_only: bool = False
+) -> int:
+    """Commit a lake table without the rows, with its markers; returns how many they were. With the markers alone, no row is looked at."""
     again = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
-    rows: int = again(_without_rows, spark, config, lake, erasure)
+    rows: int = again(_without_rows, spark, config, lake, erasure, markers_only=markers_only)
     return rows
 
 
-def _without_rows(spark: SparkSession, config: SourceConfig, lake: LakeMerge, erasure: Erasure) -> int:
+def _without_rows(
+    spark: SparkSession, config: SourceConfig, lake: LakeMerge, erasure: Erasure, *, markers_only: bool
+) -> int:
     target = _target(spark, config, lake)
     state = target.load()
     if state is None or state.snapshot_id is None:
@@ -92,14 +96,14 @@ def _without_rows(spark: SparkSession, config: SourceConfig, lake: LakeMerge, er
     constants = routed.constants(config.source)
     key = tuple(name for name in state.primary_key if name not in constants)
     marker = state.markers.get(erasure.table, Marker())
-    erased = Erased(erasure, key, constants)
+    erases = () if markers_only else (Erased(erasure, key, constants),)
 
     def no_changes(rows: LakeRows) -> Iterator[pa.Table]:
         shape = LakeShape(erasure.table, rows.fields, constants, routed.target.keeps)
         yield shape.schema.append(pa.field(ABSENT, pa.string())).empty_table()
 
     target.apply(
-        MergeChanges(no_changes), TableCommit({erasure.table: marker}, erases=[erased], merge_id=marker.merge_id)
+        MergeChanges(no_changes), TableCommit({erasure.table: marker}, erases=erases, merge_id=marker.merge_id)
     )
     after = target.load()
     return _rows(state) - _rows(after)

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from cdc_lib.apply.key_rows import Rows
 from cdc_lib.apply.rows import Order, is_before, less, order_of, with_column
+from cdc_lib.drain.erased import erased_among
 from cdc_lib.merge.collapse import DELETE, READ
+from cdc_lib.model.erasure import Erasure
 from cdc_lib.model.lake_table import ORDER
 from cdc_lib.model.manifest import BINLOG, EPOCH, GTID, OFFSET, OP, ROW, TS
 from cdc_lib.model.position import SNAPSHOT_ROW
@@ -76,13 +78,16 @@ def erased_by(rules: Sequence[Erased], rows: pa.Table) -> NDArray[np.bool_]:
         rules: which keys.
         rows: with the columns that :func:`needed_to_erase` names.
     """
-    order, found = order_of(rows), np.zeros(rows.num_rows, np.bool_)
+    found = np.zeros(rows.num_rows, np.bool_)
     for rule in rules:
-        # A row that was read by SELECT has the position of the last change in it.
-        due = less(order, (*rule.erasure.point, SNAPSHOT_ROW), or_equal=True) & is_of_source(rule.columns, rows)
-        keys = rows.select(rule.key).filter(pa.array(due))
-        found[due] |= np.array(rule.erasure.has(zip(*(one.to_pylist() for one in keys.columns), strict=True)), np.bool_)
+        before = is_before_erasure(rule.erasure, rows) & is_of_source(rule.columns, rows)
+        found |= erased_among(rule.erasure, rows, rule.key, before)
     return found
+
+
+def is_before_erasure(erasure: Erasure, rows: pa.Table) -> NDArray[np.bool_]:
+    """Return which rows with an order key are from before an erasure; one that was read by SELECT has the position before it."""
+    return less(order_of(rows), (*erasure.point, SNAPSHOT_ROW), or_equal=True)
 
 
 def needed_to_erase(rules: Sequence[Erased]) -> list[str]:

@@ -327,8 +327,8 @@ class TablePart:
             of_file = DeletesOf(file, dead, *known)
             replaced = [of_file.positions]
             for others in stored.others(of_file.positions):
-                gone = stored.erased(others, self.erases) if self.erases else none
-                positions = np.setdiff1d(others, gone, assume_unique=True)
+                erased = stored.erased(others, self.erases) if self.erases else none
+                positions = np.setdiff1d(others, erased, assume_unique=True)
                 removed, marked = none, None
                 if self.cuts:
                     free = np.setdiff1d(positions, of_file.settled, assume_unique=True)
@@ -337,7 +337,7 @@ class TablePart:
                 if self.fills:
                     rest = np.setdiff1d(positions, removed, assume_unique=True)
                     again, rows = stored.to_fill(rest, self.fills, mode)
-                replaced += [gone, removed, again]
+                replaced += [erased, removed, again]
                 write([filled(table, self.fills) for table in (marked, rows) if table])
         return replace(of_file, positions=np.unique(np.concatenate(replaced)))
 

@@ -123,7 +123,7 @@ class WindowBatches:
             batch_writer(self.config, self.store, key, layout.prepared_path) as prepared,
             self._archiving(key, archives=archives) as archive,
         ):
-            erased = ErasedRows.of(self.erasures, window.epoch, histories.facts.identity)
+            erased = ErasedRows(self.erasures, window.epoch, histories.facts.identity)
             sinks = reading.sinks(writer, prepared, archive, self._pace(window, histories.facts), erased)
             summary = self._read(reading, histories, history, sinks)
             if reading.faults:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,15 +29,10 @@ class ErasedRows:
         left_out: how many changes were, of each row group that had some.
     """
 
-    erasures: tuple[Erasure, ...]
+    erasures: Sequence[Erasure]
     epoch: int
     identity: ServerIdentity
     left_out: list[int] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, erasures: Iterable[Erasure], epoch: int, identity: ServerIdentity) -> ErasedRows:
-        """Return what is erased of a source."""
-        return cls(tuple(erasures), epoch, identity)
 
     def without(self, schema: TableSchema, rows: pa.Table) -> pa.Table:
         """Return changes of a table without those of erased rows from before their erasure.
@@ -48,17 +43,11 @@ class ErasedRows:
         """
         for one in self.erasures:
             if one.table == schema.name and schema.primary_key and rows.num_rows:
-                erased = self._erased(one, schema, rows)
+                erased = erased_among(one, rows, schema.primary_key, self._is_before(one, rows))
                 if erased.any():
                     self.left_out.append(int(erased.sum()))
                     rows = rows.filter(pa.array(~erased))
         return rows
-
-    def _erased(self, erasure: Erasure, schema: TableSchema, rows: pa.Table) -> NDArray[np.bool_]:
-        found = self._is_before(erasure, rows)
-        if found.any():
-            found[found] = erased_among(erasure, rows.select(schema.primary_key).filter(pa.array(found)))
-        return found
 
     def _is_before(self, erasure: Erasure, rows: pa.Table) -> NDArray[np.bool_]:
         """Return which changes were committed before an erasure."""
@@ -94,6 +83,17 @@ def is_before(rows: pa.Table, erasure: Erasure) -> NDArray[np.bool_]:
     return before
 
 
-def erased_among(erasure: Erasure, keys: pa.Table) -> NDArray[np.bool_]:
-    """Return which keys, one column for each part, are those of erased rows."""
-    return np.array(erasure.has(zip(*(column.to_pylist() for column in keys.columns), strict=True)), np.bool_)
+def erased_among(erasure: Erasure, rows: pa.Table, key: Sequence[str], before: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which of the rows from before an erasure are erased.
+
+    Args:
+        erasure: the keys.
+        rows: with the columns of the key.
+        key: these columns, in the order of the source's key.
+        before: which rows are from before it.
+    """
+    found = before.copy()
+    if found.any():
+        keys = rows.select(key).filter(pa.array(found))
+        found[found] = erasure.has(zip(*(column.to_pylist() for column in keys.columns), strict=True))
+    return found

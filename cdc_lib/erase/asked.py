@@ -1,4 +1,4 @@
-"""Asks for an erasure: looks at the source whether the rows are gone, and remembers them by digests."""
+"""Asks for an erasure: looks whether the source still has the rows, and remembers them by digests."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ from cdc_lib.erase.places import (
     rows_of,
 )
 from cdc_lib.lake.catalog import open_catalog, translate_errors
-from cdc_lib.lake.routing import LakeMerge, lake_merges
+from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import DRAIN
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.table_name import TableName
@@ -75,10 +75,16 @@ class RowSearch:
         self._source = source
         self._table = table
         merges = lake_merges(source.config, [table])
-        self._constants = constants_of(source.name, merges)
+        # Columns that routes add: rows at the source have none.
+        self._constants = {name for one in merges for each in one.routed_tables for name in each.constants(source.name)}
         self._look_for(needles)
         self._manifests: dict[str, Manifest | None] = {}
         self.result = Searched()
+
+    @property
+    def source_keys(self) -> tuple[tuple[Any, ...], ...]:
+        """The keys of the rows, as the source has them."""
+        return self._of_batches.keys
 
     def run(self) -> Searched:
         """Search everything."""
@@ -219,11 +225,6 @@ class RowSearch:
             if info.key.endswith(".parquet") and layout.table_folder(self._table) in info.key.split("/"):
                 with self._source.store.open_read(info.key) as data:
                     yield self._named(info.key, _schema(data)), data
-
-
-def constants_of(source: str, merges: Iterable[LakeMerge]) -> set[str]:
-    """Return the columns that routes add to lake tables: rows at the source have none."""
-    return {name for one in merges for each in one.routed_tables for name in each.constants(source)}
 
 
 def _kind(key: str) -> str:

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cdc_lib.apply.removals import is_before_erasure
 from cdc_lib.drain.batch import batch_writer
-from cdc_lib.drain.erased import erased_among, is_before
+from cdc_lib.drain.erased import erased_among
 from cdc_lib.erase.places import Found
 from cdc_lib.errors import BatchMismatch
 from cdc_lib.model.erasure import Erasure
-from cdc_lib.model.manifest import EPOCH, DataFile, Manifest
+from cdc_lib.model.manifest import DataFile, Manifest
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.source import Source
 from cdc_lib.store import documents, layout
@@ -66,11 +67,11 @@ class StoredRowsEraser:
             raise _other(key)
         named = {layout.beside(key, file.path) for file in (*new.files, *new.prepared_files)}
         mine = layout.batch_folder(key) + "/"
-        gone = [one for one in places if one.startswith(mine) and one.endswith(".parquet") and one not in named]
+        unnamed = [one for one in places if one.startswith(mine) and one.endswith(".parquet") and one not in named]
         if new.raw is None:
-            gone += [info.key for info in store.list(mine + layout.raw_prefix())]
-        store.delete(gone)
-        return bool(new != old or gone)
+            unnamed += [info.key for info in store.list(mine + layout.raw_prefix())]
+        store.delete(unnamed)
+        return bool(new != old or unnamed)
 
     def _without(self, manifest: Manifest, key: str, places: set[str]) -> Manifest:
         """Return a manifest without the rows, whose new files are written."""
@@ -114,14 +115,8 @@ class StoredRowsEraser:
         return next(iter(writer.files), None)
 
     def _erased(self, rows: pa.Table, schema: TableSchema) -> NDArray[np.bool_]:
-        epoch = rows.column(EPOCH).to_numpy()
-        found: NDArray[np.bool_] = (epoch < self.erasure.epoch) | (
-            (epoch == self.erasure.epoch) & is_before(rows, self.erasure)
-        )
-        if schema.primary_key and found.any():
-            found[found] = erased_among(self.erasure, rows.select(schema.primary_key).filter(pa.array(found)))
-            return found
-        return np.zeros(rows.num_rows, np.bool_)
+        before = is_before_erasure(self.erasure, rows) & bool(schema.primary_key)
+        return erased_among(self.erasure, rows, schema.primary_key, before)
 
 
 def _moved(key: str) -> Manifest:

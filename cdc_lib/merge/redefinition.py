@@ -60,7 +60,7 @@ def redefined_error(why: IncompatibleSchema, table: TableName) -> TableRedefined
 def beginning_at(work: TableWork, since: Point) -> TableWork:
     """Return what a table needs that begins at a point, without the changes before it; the rows of its snapshot stay.
 
-    The values of columns that were added before it are for rows that are gone: another column may have the name by now.
+    The values of columns that were added before it are for rows that do not stay: another column may have the name by now.
     """
     resets = tuple(one for one in work.resets if Point(one.epoch, one.file, one.offset) >= since)
     added = tuple(one for one in work.added_defaults if one.before > since)

@@ -13,7 +13,6 @@ from cdc_lib.cli.lake.find import KeyOfRow, TableOfRows, WhichRows, names_in, sh
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import NOT_KNOWN, agreed, print_json, say
 from cdc_lib.cli.pipelines import open_pipeline
-from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.pace import counted
 from cdc_lib.model.table_name import TableName
 
@@ -55,16 +54,15 @@ def erase(
     loaded = find_source(context, source)
     config, table = config_of(loaded), TableName.parse(table_name)
     needles = lake_reader("erase.wanted").wanted(config, table_name, key or [], where, value or [])
-    searching, pipeline = lake_reader("erase.search"), open_pipeline(config)
-    constants = searching.constants_of(source, lake_merges(config, [table_name]))
-    keys = needles.without(constants).keys
+    pipeline = open_pipeline(config)
+    search = lake_reader("erase.search").RowSearch(pipeline, table, needles)
+    keys = search.source_keys
     question = f"Erase {counted(len(keys), 'row')} of {table}? Earlier snapshots and cuts of its lake table are lost."
     if not agreed(question, yes=yes or as_json):
         return
     asking = lake_reader("erase.asked")
     erasure = asking.asked(pipeline, table, keys, by=caller("lake erase"), lake_only=lake_only)
     asking.refuse_unmerged(pipeline, erasure)
-    search = searching.RowSearch(pipeline, table, needles)
     if names := names_in(columns):
         search.look_for_values(names)
     job.run_job("erase", loaded, f"--table={table}", f"--erasure={erasure.id}", to_stderr=as_json)

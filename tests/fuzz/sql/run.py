@@ -229,7 +229,7 @@ class Running:
         return None
 
     def _may_wait(self, record: QuarantineRecord) -> bool:
-        """Whether a table may be quarantined; one that the lake cannot have as it is now, for whatever is seen first."""
+        """Whether a table may be quarantined; one that the lake cannot have as it is now, whichever fault is seen first."""
         assert record.fault is not None
         columns = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE (TABLE_SCHEMA, TABLE_NAME) = (%s, %s)"
         names = [str(name) for (name,) in self._home.server.execute(columns, record.table.pair)]

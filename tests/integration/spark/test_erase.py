@@ -158,15 +158,15 @@ def test_a_row_is_found_by_a_key_of_any_type_wherever_it_is(shop):
     columns = ", ".join(f"k{number} {kind}" for number, kind in enumerate(KEYS))
     parts = [f"k{number}" for number in range(len(KEYS))]
     shop.execute(f"CREATE TABLE typed ({columns}, v VARCHAR(20), PRIMARY KEY ({', '.join(parts)}))")
-    gone = [one for one, _ in KEYS.values()]
-    others = [[*gone[:number], stays, *gone[number + 1 :]] for number, (_, stays) in enumerate(KEYS.values())]
-    values = [(*gone, f"'{MAIL}'"), *((*key, f"'{number}'") for number, key in enumerate(others))]
+    erased = [one for one, _ in KEYS.values()]
+    others = [[*erased[:number], stays, *erased[number + 1 :]] for number, (_, stays) in enumerate(KEYS.values())]
+    values = [(*erased, f"'{MAIL}'"), *((*key, f"'{number}'") for number, key in enumerate(others))]
     rows = ", ".join("(" + ", ".join(row) + ")" for row in values)
     shop.execute(f"INSERT INTO typed VALUES {rows}")
     shop.runs(2)
-    of_gone = " AND ".join(f"{name} = {value}" for name, value in zip(parts, gone, strict=True))
-    shop.execute(f"UPDATE typed SET v = '{MAIL}2' WHERE {of_gone}")
-    shop.execute(f"DELETE FROM typed WHERE {of_gone}")
+    of_erased = " AND ".join(f"{name} = {value}" for name, value in zip(parts, erased, strict=True))
+    shop.execute(f"UPDATE typed SET v = '{MAIL}2' WHERE {of_erased}")
+    shop.execute(f"DELETE FROM typed WHERE {of_erased}")
     shop.runs(1)
     name = f"{shop.database}.typed"
     shop.cdc(f"cdc lake erase shop {name} --where \"v = '{MAIL}'\" --value {MAIL} --yes")

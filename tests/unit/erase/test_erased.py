@@ -59,12 +59,12 @@ def changes(*rows, row=0):
 
 
 def left(erasure, epoch, identity, *rows):
-    found = ErasedRows.of([erasure], epoch, identity).without(SCHEMA, changes(*rows))
+    found = ErasedRows([erasure], epoch, identity).without(SCHEMA, changes(*rows))
     return list(zip(found["id"].to_pylist(), found["_offset"].to_pylist(), strict=True))
 
 
 def test_changes_before_the_erasure_are_left_out_and_later_ones_and_other_keys_stay():
-    """In its epoch by place alone: a clock may have gone back."""
+    """In its epoch by place alone: a clock may have been set back."""
     rows = [(7, 5, 999, -9, None), (7, 5, 1000, 9, None), (8, 5, 1, 9, None), (7, 4, 5000, 9, None), (7, 6, 4, 9, None)]
     assert left(ERASURE, 2, HERE, *rows) == [(7, 1000), (8, 1), (7, 4)]
 
@@ -72,7 +72,7 @@ def test_changes_before_the_erasure_are_left_out_and_later_ones_and_other_keys_s
 def test_a_row_that_was_read_there_is_left_out():
     """A snapshot's rows have the end of the binlog before them, and nothing may have been written since."""
     read = changes((7, 5, 1000, 9, None), (7, 5, 1001, 9, None), row=-1)
-    assert ErasedRows.of([ERASURE], 2, HERE).without(SCHEMA, read)["_offset"].to_pylist() == [1001]
+    assert ErasedRows([ERASURE], 2, HERE).without(SCHEMA, read)["_offset"].to_pylist() == [1001]
 
 
 def test_of_an_earlier_epoch_all_changes_are_left_out():
@@ -102,7 +102,7 @@ def test_at_another_server_time_decides_if_there_are_no_gtids():
     ],
 )
 def test_at_another_server_transactions_decide_beside_time(identity, executed, before, after):
-    """The clock of the other server is behind: a change of its own looks early. MariaDB counts through all servers of a domain."""
+    """The clock of the other server is slow: a change of its own looks early. MariaDB counts through all servers of a domain."""
     erasure = replace(ERASURE, identity=identity, gtid_set=executed)
     rows = [(7, 90, 10, 9, before), (7, 1, 11, 9, after), (7, 1, 12, -9, before), (7, 1, 13, 9, None)]
     other = replace(identity, server_id=9, server_uuid=THERE.server_uuid if identity.server_uuid else "")
@@ -112,7 +112,7 @@ def test_at_another_server_transactions_decide_beside_time(identity, executed, b
 def test_rows_of_other_tables_and_of_tables_without_a_key_stay():
     rows = changes((7, 1, 1, 9, None))
     for schema in (replace(SCHEMA, table="others"), replace(SCHEMA, primary_key=())):
-        assert ErasedRows.of([ERASURE], 2, HERE).without(schema, rows) is rows
+        assert ErasedRows([ERASURE], 2, HERE).without(schema, rows) is rows
 
 
 @pytest.mark.parametrize(

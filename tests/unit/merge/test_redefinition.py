@@ -60,7 +60,7 @@ def test_a_table_is_empty_from_a_statement_to_its_next_row():
 
 
 def test_a_table_that_begins_again_forgets_the_values_of_columns_that_were_added_before():
-    """The rows that got them are gone, and another column may have the name."""
+    """The rows that got them do not stay, and another column may have the name."""
     early, there, late = (PlacedDefault(AT[number], AddedDefault("n", str(number))) for number in (100, 200, 300))
     work = replace(WORK, added_defaults=(early, there, late))
     assert beginning_at(work, AT[200]).added_defaults == (late,)
