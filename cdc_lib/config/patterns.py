@@ -19,7 +19,7 @@ from cdc_lib.errors import ConfigError
 from cdc_lib.model.table_name import TableName, parts_of
 
 SYSTEM_DATABASES = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
-"""Databases of the server itself, which no pattern captures."""
+"""Databases of the server itself, which no pattern captures. ``SYS`` is another one where case counts."""
 
 
 def matches(pattern: str, database: str, table: str) -> bool:
@@ -49,7 +49,7 @@ def captured(include: Iterable[str], exclude: Iterable[str], database: str, tabl
 
 @lru_cache(maxsize=65536)
 def _captured(include: tuple[str, ...], exclude: tuple[str, ...], database: str, table: str) -> bool:
-    if database.lower() in SYSTEM_DATABASES:
+    if database in SYSTEM_DATABASES:
         return False
     if not any(matches(pattern, database, table) for pattern in include):
         return False
@@ -58,7 +58,7 @@ def _captured(include: tuple[str, ...], exclude: tuple[str, ...], database: str,
 
 def reaches(include: Iterable[str], database: str) -> bool:
     """Whether some table of a database may be captured; true in doubt, as for many regular expressions."""
-    if database.lower() in SYSTEM_DATABASES:
+    if database in SYSTEM_DATABASES:
         return False
     return any(_reaches(pattern, database) for pattern in include)
 
@@ -132,7 +132,7 @@ def problem(pattern: str) -> str | None:
     if pattern != pattern.strip():
         return f"{pattern!r} has blanks around its names"
     database = parts[0][0]
-    if database.lower() in SYSTEM_DATABASES:
+    if database in SYSTEM_DATABASES:
         return f"{pattern!r} names a database of the server itself, which is never captured"
     return None
 

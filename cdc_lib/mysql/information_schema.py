@@ -47,7 +47,7 @@ class InformationSchema:
         """Return (database, table) of every base table, without the server's own databases."""
         rows = self._rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
-            "AND TABLE_SCHEMA NOT IN %s ORDER BY TABLE_SCHEMA, TABLE_NAME",
+            "AND BINARY TABLE_SCHEMA NOT IN %s ORDER BY TABLE_SCHEMA, TABLE_NAME",
             (_SYSTEM,),
             invalid="surrogateescape",
         )
@@ -60,7 +60,7 @@ class InformationSchema:
         """Return (database, table) of every table with a primary key, without the server's own databases."""
         rows = self._rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLE_CONSTRAINTS "
-            "WHERE CONSTRAINT_TYPE = 'PRIMARY KEY' AND TABLE_SCHEMA NOT IN %s",
+            "WHERE CONSTRAINT_TYPE = 'PRIMARY KEY' AND BINARY TABLE_SCHEMA NOT IN %s",
             (_SYSTEM,),
         )
         return [(str(database), str(table)) for database, table in rows]
@@ -69,7 +69,7 @@ class InformationSchema:
         """Return the engine of every table that has one of some engines, without the server's own databases."""
         rows = self._rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
-            "AND UPPER(ENGINE) IN %s AND TABLE_SCHEMA NOT IN %s",
+            "AND UPPER(ENGINE) IN %s AND BINARY TABLE_SCHEMA NOT IN %s",
             (engines, _SYSTEM),
         )
         return {(str(database), str(table)): str(engine) for database, table, engine in rows}
@@ -88,7 +88,7 @@ class InformationSchema:
         self._ask_fresh()
         rows = self._rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
-            "AND TABLE_SCHEMA NOT IN %s",
+            "AND BINARY TABLE_SCHEMA NOT IN %s",
             (_SYSTEM,),
         )
         return {(str(database), str(table)): int(count or 0) for database, table, count in rows}
@@ -98,7 +98,7 @@ class InformationSchema:
         self._ask_fresh()
         rows = self._rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME, DATA_LENGTH FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
-            "AND TABLE_SCHEMA NOT IN %s",
+            "AND BINARY TABLE_SCHEMA NOT IN %s",
             (_SYSTEM,),
         )
         return {(str(database), str(table)): int(size or 0) for database, table, size in rows}

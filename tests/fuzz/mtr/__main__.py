@@ -26,6 +26,8 @@ from tests.harness.servers import SqlServer
 SECONDS = 60
 """How long one test may take, without the times in which tables are compared."""
 _STOPS = 3
+_OWN_TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'mysql' ORDER BY 1"
+"""Some tests drop tables of the server itself."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -89,16 +91,18 @@ class _Test:
     def run(self) -> Failure | None:
         """Return the first fault."""
         server = self._world.server(self._flavor)
-        before = _globals(server)
+        before, own = _globals(server), server.execute(_OWN_TABLES)
         with self._world.home(self._flavor, all_databases=True) as home:
             running = Running(home, self.refused)
             try:
-                return running.part(0, []) or self._watched(home, running)
+                failure = running.part(0, []) or self._watched(home, running)
+                return failure if self._alive(server) else None
             finally:
-                if self._alive(server):
-                    _restore(server, before)
-                else:
+                if not self._alive(server):
                     server.restart()
+                _restore(server, before)
+                if server.execute(_OWN_TABLES) != own:
+                    self._world.replace_server(self._flavor)
 
     def _watched(self, home: Home, running: Running) -> Failure | None:
         flag = home.folder / "stop"

@@ -25,8 +25,9 @@ from tests.harness.lake.running import lake_config
 from tests.harness.servers import MariaDbServer, MySqlServer, SqlServer
 
 SERVERS = {"mysql": MySqlServer, "mariadb": MariaDbServer}
-_DROP_REFUSALS = (1010, 1205)
-"""A test left other files in the folder, which has no tables any more; or a session that was closed still locks a table."""
+_DROP_REFUSALS = (1010, 1146, 1205)
+"""A test left other files in the folder, which has no tables any more; it dropped tables of the server itself; or a session
+that was closed still locks a table."""
 SYSTEM_DATABASES = ("mysql", "information_schema", "performance_schema", "sys")
 _QUICK = {"innodb-lock-wait-timeout": 2, "lock-wait-timeout": 3, "log-bin-trust-function-creators": "ON"}
 
@@ -62,6 +63,11 @@ class World:
                 settings = {**kind.default_settings, **_QUICK, "binlog-row-metadata": metadata}
                 self._servers[flavor, metadata] = self._stack.enter_context(kind(settings=settings))
             return self._servers[flavor, metadata]
+
+    def replace_server(self, flavor: str, metadata: str = "FULL") -> None:
+        """Let the next program have a new server, as this one is damaged."""
+        with self._lock:
+            self._servers.pop((flavor, metadata))
 
     def home(self, flavor: str, metadata: str = "FULL", lake: str = "", *, all_databases: bool = False) -> Home:
         """Return databases, a store and a source of their own for one run of a program.
@@ -133,7 +139,7 @@ class Home:
         for name in databases:
             try:
                 self.server.execute(f"DROP DATABASE IF EXISTS {quoted(name)}")
-            except pymysql.OperationalError as error:
+            except pymysql.MySQLError as error:
                 if error.args[0] not in _DROP_REFUSALS:
                     raise
         engine: Any = self.catalog
