@@ -18,6 +18,7 @@ from cdc_lib.mysql.connection import connect
 from cdc_lib.mysql.server_facts import read_charsets
 from tests.harness.binlog.capture import Capture
 from tests.harness.generated.examples import examples
+from tests.harness.shop.quarantine import cursor, rounds
 
 NAMES = ["t", "1a", "1", "1e5", "0x1F", "rename", "table", "wait", "if", "größe", "a\xa0b", "a b", "a.b", "new"]
 SIGN = st.sampled_from(["`{}`"] * 2 + ["{}"] * 4 + ['"{}"'])
@@ -130,3 +131,20 @@ def test_a_statement_names_the_tables_that_the_server_changes(tables, form, a, b
     changed, named = found
     assert changed <= named
     assert named - changed <= {(tables.database, name) for name in NAMES}  # IF EXISTS and the like, of a name as it is
+
+
+def test_a_database_whose_name_differs_from_a_servers_own_by_case_is_captured(any_server, tmp_path):
+    """On a server where case counts: the snapshot finds its tables, and a window their changes."""
+    any_server.execute("CREATE DATABASE `MYSQL`")
+    try:
+        capture = Capture(any_server, "MYSQL", tmp_path)
+        capture.execute("CREATE TABLE user (id INT PRIMARY KEY)")
+        capture.execute("INSERT INTO user VALUES (1)")
+        rounds(capture)
+        (task,) = cursor(capture).snapshots
+        assert (task.name, task.complete) == ("MYSQL.user", True)
+        start = capture.head()
+        capture.execute("INSERT INTO user VALUES (2)")
+        assert capture.ops(capture.drain(capture.window_from(start)), "user") == [("c", 2)]
+    finally:
+        any_server.execute("DROP DATABASE `MYSQL`")
