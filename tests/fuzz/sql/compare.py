@@ -259,6 +259,8 @@ def _as_in_lake(column: _Column, kind: pa.DataType, text: str) -> str | None:
         return str(int(text))  # without the zeros before it of ZEROFILL and YEAR
     if pa.types.is_decimal(kind):
         return _number(Decimal(text))
+    if column.type == "decimal" and pa.types.is_string(kind):
+        return re.sub(r"^(-?)0+(?=\d)", r"\1", text)
     if column.type in ("float", "double") or pa.types.is_floating(kind):
         return repr(float(np.float32(float(text)) if column.type == "float" else float(text)))
     return text
