@@ -12,7 +12,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.io.pyarrow import PyArrowFileIO
-from pyiceberg.manifest import read_manifest_list
+from pyiceberg.manifest import ManifestEntryStatus, read_manifest_list
 from pyiceberg.table import Table
 
 from cdc_lib.config import SourceConfig
@@ -126,7 +126,10 @@ class LakeFiles:
                     read.add(manifest.manifest_path)
                     yield manifest.manifest_path
                     for entry in manifest.fetch_manifest_entry(self.io, discard_deleted=False):
-                        yield entry.data_file.file_path
+                        # What a snapshot removed stays in its manifest after maintenance has deleted the file.
+                        path = entry.data_file.file_path
+                        if entry.status != ManifestEntryStatus.DELETED or self.io.new_input(path).exists():
+                            yield path
 
 
 def _below(files: Any, path: str, prefix: str) -> Iterator[str]:

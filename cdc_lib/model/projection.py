@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.errors import ConfigError, MaskedColumnMissing
-from cdc_lib.model.manifest import CHANGE_COLUMNS
+from cdc_lib.model.manifest import ABSENT, CHANGE_COLUMNS
 from cdc_lib.model.mask import Mask
 from cdc_lib.model.schema import Column, TableSchema
 from cdc_lib.model.spark_names import clash
@@ -126,7 +126,7 @@ def with_distinct_names(projection: Projection) -> Projection:
     Raises:
         ConfigError: a column has such a name.
     """
-    found = clash((column.name for column in projection.schema.columns), CHANGE_COLUMNS)
+    found = clash((column.name for column in projection.schema.columns), (*CHANGE_COLUMNS, ABSENT))
     if found is not None:
         raise ConfigError(
             found[1],

@@ -27,6 +27,8 @@ from cdc_lib.model.table_name import EVERY_TABLE, TableName
 
 _RETYPING = re.compile("MODIFY|CHANGE|CONVERT", re.IGNORECASE)
 """Words of which a statement has one that gives columns another type or character set."""
+_REPLACING = re.compile(r"DROP.*\bADD\b|\bADD\b.*DROP|DROP.*RENAME|RENAME.*DROP", re.IGNORECASE | re.DOTALL)
+"""Words of which a statement has some that drops a column and gives its name to another one."""
 _SHOWN = 120
 """Characters of a statement that an error shows."""
 
@@ -154,12 +156,12 @@ class TableChanges:
 
     def _respelled(self, statement: Statement, table: Name) -> str:
         """Return a column whose values a statement may have changed; empty for none."""
-        if not _RETYPING.search(statement.text):
-            return ""
-        known = self.known(*table)
+        retypes, known = _RETYPING.search(statement.text), self.known(*table)
         as_text = self.naming.date_texts(TableName(*table))
-        if column := respelled(statement, known, mariadb=self.mariadb, as_text=as_text):
+        if retypes and (column := respelled(statement, known, mariadb=self.mariadb, as_text=as_text)):
             return column
+        if not (retypes or _REPLACING.search(statement.text)):
+            return ""
         return recomputed(statement, known, self.naming.made_of(*table), mariadb=self.mariadb)
 
     def _renamed(self, table: Name, statement: Statement, position: Position, context: ErrorContext) -> TableStatement:

@@ -239,9 +239,19 @@ def test_columns_that_are_made_of_one_of_another_type_show_their_new_values(
                 f"ALTER TABLE {table}_before MODIFY v {new}",
                 f"RENAME TABLE {table}_before TO {table}_after",
             )
+        # MySQL refuses it.
+        replaced = {"dropped": "DROP v, ADD v INT", "added": "ADD COLUMN v DATE FIRST, DROP COLUMN `v`"}
+        replaced = replaced if any_server.flavor == "mariadb" else {}
+        for table in replaced:
+            source.run(
+                f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT, g VARCHAR(50) AS (v + 1) VIRTUAL, h INT AS (7) VIRTUAL)",
+                f"INSERT INTO {table} (id, v) VALUES (1, 1), (2, 5)",
+            )
+        source.round()
+        source.run(*(f"ALTER TABLE {table} {clauses}" for table, clauses in replaced.items()))
         source.round()
         source.round()
-        tables = [f"{table}{end}" for table in MADE_OF for end in ("", "_after")]
+        tables = [*(f"{table}{end}" for table in MADE_OF for end in ("", "_after")), *replaced]
         found = {one: source.lake.rows(f"{source.capture.database}.{one}", "g", "h") for one in tables}
         shown = {one: [tuple(row) for row in source.capture.execute(f"SELECT g, h FROM {one}")] for one in tables}
         assert {one: [tuple(row) for row in rows] for one, rows in found.items()} == shown

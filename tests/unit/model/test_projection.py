@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.manifest import CHANGE_COLUMNS
+from cdc_lib.model.manifest import ABSENT, CHANGE_COLUMNS
 from cdc_lib.model.projection import project, whole, with_distinct_names
 from tests.harness.lake.batches import BIGINT, table
 
 
-@pytest.mark.parametrize("name", [*CHANGE_COLUMNS, "_Op", "_t\u017f"])
+@pytest.mark.parametrize("name", [*CHANGE_COLUMNS, ABSENT, "_Op", "_t\u017f"])
 def test_a_column_with_the_name_of_a_change_column_is_refused_unless_it_is_left_out(name):
     """A batch would have two columns of that name."""
     schema = table("shop.orders", {"id": BIGINT, name: BIGINT})

@@ -78,10 +78,10 @@ def respelled(statement: Statement, known: Definition | None, *, mariadb: bool, 
 
 
 def recomputed(statement: Statement, known: Definition | None, expressions: Mapping[str, str], *, mariadb: bool) -> str:
-    """Return the first generated column that is made of one which the statement declares again; empty for none.
+    """Return the first generated column that is made of one which the statement declares again, or replaces; empty for none.
 
-    Its values follow the type, the character set and the collation of that column, also where the column's own values stay: servers write
-    them again without an event.
+    Its values follow the type, the character set and the collation of that column, also where the column's own values stay, and those of
+    a column that takes the name: servers write them again without an event.
 
     Args:
         statement: an ALTER TABLE.
@@ -99,7 +99,7 @@ def recomputed(statement: Statement, known: Definition | None, expressions: Mapp
             for old, new, clause in _declared_again(parts)
             if not _is_same(before.get(old.lower()), clause, statement, mariadb=mariadb)
             for name in (old, new)
-        }
+        } | {name.lower() for name in _dropped(parts)}
     except CannotFollow:
         return next(iter(expressions), "")
     made_of = {one: {word.text.lower() for word in lexer.words(text)} for one, text in expressions.items()}
@@ -222,6 +222,15 @@ def _declared_again(parts: Sequence[WordReader]) -> Iterator[tuple[str, str, Wor
             clause.accept("IF", "EXISTS")
             name = clause.column()
             yield name, clause.column() if key == "CHANGE" else name, clause
+
+
+def _dropped(parts: Sequence[WordReader]) -> Iterator[str]:
+    """Yield the columns that are dropped: servers refuse that of one which a generated column needs, unless another takes its name."""
+    for clause in parts:
+        if clause.accept("DROP"):
+            clause.accept("COLUMN")
+            clause.accept("IF", "EXISTS")
+            yield clause.column()
 
 
 def _differs(before: Column | None, kind: Spelled, column: ColumnReader, *, strict: bool, as_text: bool) -> bool:

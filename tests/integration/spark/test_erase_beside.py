@@ -1,0 +1,140 @@
+"""Merges, windows and backfills beside an erasure, at each of its points; and an erasure at the commit of a merge."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+from cdc_lib.erase import stored
+from cdc_lib.errors import MergeConflict
+from cdc_lib.store import documents
+from spark_jobs import erase as erase_job
+from spark_jobs.iceberg.lake_table import IcebergTable
+from tests.harness.shop.source import Shop
+
+MODES = ("mirror", "soft_delete", "scd2", "append")
+PERSONS = range(4000, 4040)
+ERASED = range(4000, 4010)
+
+
+def mail(person):
+    return f"p{person}@lind.ee"
+
+
+@pytest.fixture
+def shop(mysql_server, mysql_database, tmp_path, lake, monkeypatch):
+    return Shop.on_running_spark(mysql_server, mysql_database, tmp_path, lake, monkeypatch)
+
+
+@pytest.fixture(params=MODES)
+def persons(request, shop):
+    """Persons in a table and in its history; some of them are deleted, and their delete is merged."""
+    shop.write(raw_archive=True, modes=[{"tables": "*.orders", "mode": request.param}])
+    rows = [f"({person}, '{mail(person)}', 0)" for person in PERSONS]
+    shop.execute(f"INSERT INTO orders VALUES {', '.join(rows[::2])}")
+    shop.runs(2)
+    shop.execute(f"INSERT INTO orders VALUES {', '.join(rows[1::2])}")
+    shop.execute(f"UPDATE orders SET n = n + 1 WHERE id >= {PERSONS[0]}")
+    shop.runs(1)
+    shop.execute(f"DELETE FROM orders WHERE id BETWEEN {ERASED[0]} AND {ERASED[-1]}")
+    shop.runs(1)
+    return shop
+
+
+def erase(shop, person):
+    """Erase one; says what is left of the person."""
+    command = f"cdc lake erase shop shop.orders {person} --value {mail(person)} --json"
+    done = json.loads(shop.cdc(command).splitlines()[-1])
+    assert (done["found"], done["unread"]) == ([], [])
+
+
+def assert_erased(shop, persons):
+    """None of these is found anywhere; the others are in the lake."""
+    for person in persons:
+        assert (
+            json.loads(shop.cdc(f"cdc lake find shop shop.orders {person} --value {mail(person)} --json"))["found"]
+            == []
+        )
+    found = {row.id for row in shop.sql("SELECT id FROM {t}")}
+    assert found >= {row[0] for row in shop.source_rows("orders")}
+    assert not found & set(persons)
+
+
+class Beside:
+    """Something that happens once before a call of a function.
+
+    Args:
+        function: the real one.
+        call: number of the call before which it happens.
+        what: does it.
+    """
+
+    def __init__(self, function, call, what):
+        self.function, self.what, self.calls, self.call = function, what, itertools.count(1), call
+        self.happens = False
+
+    def __get__(self, instance, owner):
+        return lambda *arguments, **named: self(instance, *arguments, **named)
+
+    def __call__(self, *arguments, **named):
+        if not self.happens and next(self.calls) == self.call:
+            self.happens = True
+            self.what()
+        return self.function(*arguments, **named)
+
+
+POINTS = (
+    (IcebergTable, "_publish", 1),
+    (erase_job, "maintain", 1),
+    (IcebergTable, "_publish", 2),
+    (erase_job, "_publish", 1),
+    (erase_job, "publish", 1),
+    (erase_job, "maintain", 2),
+    (stored, "batch_writer", 1),
+    (documents, "changed", 1),
+)
+
+
+def test_merges_at_each_point_of_an_erasure_lose_nothing_and_bring_nothing_back(persons, monkeypatch):
+    """Other rows change, and are merged, while one erasure after the other is at work."""
+    shop = persons
+    for number, (place, name, call) in enumerate(POINTS, 1):
+
+        def merged(number=number):
+            shop.change(number)
+            shop.runs(1)
+
+        with monkeypatch.context() as patched:
+            beside = Beside(getattr(place, name), call, merged)
+            patched.setattr(place, name, beside)
+            erase(shop, ERASED[number - 1])
+            assert beside.happens, name
+    shop.runs(1)
+    assert_erased(shop, ERASED[: len(POINTS)])
+    if shop.settings["modes"][0]["mode"] == "mirror":
+        shop.assert_equal()
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_an_erasure_before_the_commit_of_a_merge_stays(persons, monkeypatch, call):
+    """The merge has read the table with the row that is erased then: it begins again. An erasure is asked for, and killed, before."""
+    shop = persons
+    with monkeypatch.context() as patched:
+        patched.setattr(erase_job, "_committed", killed)
+        shop.cdc(f"cdc lake erase shop shop.orders {ERASED[0]} --yes", code=1)
+    shop.change(1)
+    with monkeypatch.context() as patched:
+        beside = Beside(IcebergTable._publish, call, lambda: erase(shop, ERASED[0]))
+        patched.setattr(IcebergTable, "_publish", beside)
+        shop.runs(1)
+        assert beside.happens
+    shop.runs(1)
+    assert_erased(shop, ERASED[:1])
+    if shop.settings["modes"][0]["mode"] == "mirror":
+        shop.assert_equal()
+
+
+def killed(*_, **__):
+    raise MergeConflict("killed", hint="")
