@@ -156,12 +156,13 @@ class TableChanges:
 
     def _respelled(self, statement: Statement, table: Name) -> str:
         """Return a column whose values a statement may have changed; empty for none."""
-        retypes, known = _RETYPING.search(statement.text), self.known(*table)
+        retypes = _RETYPING.search(statement.text)
+        if not (retypes or _REPLACING.search(statement.text)):
+            return ""
+        known = self.known(*table)
         as_text = self.naming.date_texts(TableName(*table))
         if retypes and (column := respelled(statement, known, mariadb=self.mariadb, as_text=as_text)):
             return column
-        if not (retypes or _REPLACING.search(statement.text)):
-            return ""
         return recomputed(statement, known, self.naming.made_of(*table), mariadb=self.mariadb)
 
     def _renamed(self, table: Name, statement: Statement, position: Position, context: ErrorContext) -> TableStatement:
