@@ -11,6 +11,7 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 
+from cdc_lib.config.patterns import SYSTEM_DATABASES
 from cdc_lib.errors import SourceError, TableUnreadable
 from cdc_lib.model.charset import charset_name
 from cdc_lib.model.column_types import BY_NAME, Kind
@@ -29,7 +30,8 @@ log = logging.getLogger(__name__)
 _ESCAPED = re.compile(r"_\w+\\'")
 """A string with its character set, as MySQL shows it in an expression: its quote has a backslash before it."""
 
-_SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
+_SYSTEM = tuple(SYSTEM_DATABASES)
+"""With BINARY before a name no other database is taken for one of these: MariaDB compares without case."""
 
 
 class InformationSchema:

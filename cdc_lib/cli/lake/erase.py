@@ -71,8 +71,6 @@ def erase(
     if any(one.kind != "lake" for one in result.found):
         cleaned = eraser.remove(result.found)
         result = search.run()
-    if result.unread:
-        result = search.run()  # a merge beside may have replaced files while they were looked at
     if result.found or not result.unread:
         asking.ended(pipeline, erasure, is_clean=not result.found)
     if as_json:

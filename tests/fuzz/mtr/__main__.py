@@ -31,7 +31,7 @@ _TABLES = (
     "SELECT table_schema, table_name FROM information_schema.tables "
     "WHERE table_schema NOT IN ('information_schema', 'performance_schema') ORDER BY 1, 2"
 )
-"""Some tests drop tables of the server itself, and some leave one behind which a prepared transaction locks for ever."""
+"""Some tests drop tables of the server itself, and some leave one that a prepared transaction locks for ever."""
 
 
 def main(arguments: list[str] | None = None) -> int:

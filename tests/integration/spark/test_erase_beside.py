@@ -1,4 +1,4 @@
-"""Merges, windows and backfills beside an erasure, at each of its points; and an erasure at the commit of a merge."""
+"""Merges beside an erasure, at each of its points; and an erasure at the commit of a merge."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def persons(request, shop):
 
 
 def erase(shop, person):
-    """Erase one; says what is left of the person."""
+    """Erase one of them, and of every trace nothing may be left."""
     command = f"cdc lake erase shop shop.orders {person} --value {mail(person)} --json"
     done = json.loads(shop.cdc(command).splitlines()[-1])
     assert (done["found"], done["unread"]) == ([], [])
@@ -62,27 +62,17 @@ def assert_erased(shop, persons):
     assert not found & set(persons)
 
 
-class Beside:
-    """Something that happens once before a call of a function.
+def before_call(function, call, what, happened):
+    """Return a function that does something else once, before its call of a number; ``happened`` then has that number."""
+    calls = itertools.count(1)
 
-    Args:
-        function: the real one.
-        call: number of the call before which it happens.
-        what: does it.
-    """
+    def work(*arguments, **named):
+        if not happened and next(calls) == call:
+            happened.append(call)
+            what()
+        return function(*arguments, **named)
 
-    def __init__(self, function, call, what):
-        self.function, self.what, self.calls, self.call = function, what, itertools.count(1), call
-        self.happens = False
-
-    def __get__(self, instance, owner):
-        return lambda *arguments, **named: self(instance, *arguments, **named)
-
-    def __call__(self, *arguments, **named):
-        if not self.happens and next(self.calls) == self.call:
-            self.happens = True
-            self.what()
-        return self.function(*arguments, **named)
+    return work
 
 
 POINTS = (
@@ -106,11 +96,11 @@ def test_merges_at_each_point_of_an_erasure_lose_nothing_and_bring_nothing_back(
             shop.change(number)
             shop.runs(1)
 
+        happened = []
         with monkeypatch.context() as patched:
-            beside = Beside(getattr(place, name), call, merged)
-            patched.setattr(place, name, beside)
+            patched.setattr(place, name, before_call(getattr(place, name), call, merged, happened))
             erase(shop, ERASED[number - 1])
-            assert beside.happens, name
+        assert happened, name
     shop.runs(1)
     assert_erased(shop, ERASED[: len(POINTS)])
     if shop.settings["modes"][0]["mode"] == "mirror":
@@ -125,11 +115,12 @@ def test_an_erasure_before_the_commit_of_a_merge_stays(persons, monkeypatch, cal
         patched.setattr(erase_job, "_committed", killed)
         shop.cdc(f"cdc lake erase shop shop.orders {ERASED[0]} --yes", code=1)
     shop.change(1)
+    happened = []
     with monkeypatch.context() as patched:
-        beside = Beside(IcebergTable._publish, call, lambda: erase(shop, ERASED[0]))
-        patched.setattr(IcebergTable, "_publish", beside)
+        erased = before_call(IcebergTable._publish, call, lambda: erase(shop, ERASED[0]), happened)
+        patched.setattr(IcebergTable, "_publish", erased)
         shop.runs(1)
-        assert beside.happens
+    assert happened
     shop.runs(1)
     assert_erased(shop, ERASED[:1])
     if shop.settings["modes"][0]["mode"] == "mirror":

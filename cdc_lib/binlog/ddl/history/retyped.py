@@ -230,7 +230,7 @@ def _dropped(parts: Sequence[WordReader]) -> Iterator[str]:
         if clause.accept("DROP"):
             clause.accept("COLUMN")
             clause.accept("IF", "EXISTS")
-            yield clause.column()
+            yield clause.column()  # of a dropped key its first word, which is no column
 
 
 def _differs(before: Column | None, kind: Spelled, column: ColumnReader, *, strict: bool, as_text: bool) -> bool:
