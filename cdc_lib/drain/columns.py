@@ -87,12 +87,12 @@ def left_to_tools(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> It
         )
 
 
-def versioned(config: SourceConfig, tables: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """Yield the captured tables WITH SYSTEM VERSIONING: an error, or quarantined at their first row with that ``on_error``."""
-    if names := [TableName(*table) for table in tables if config.tables.captures(*table)]:
+def versioned(config: SourceConfig, tables: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    """Yield the captured tables WITH SYSTEM VERSIONING: an error, or quarantined by the plan with that ``on_error``."""
+    if tables:
         yield Finding(
             "warning" if config.on_error == "quarantine" else "error",
-            f"tables that cannot be captured: {', '.join(names)}: {VERSIONED}",
+            f"tables that cannot be captured: {', '.join(TableName(*table) for table in tables)}: {VERSIONED}",
             "Exclude them under tables in the source file.",
         )
 

@@ -112,7 +112,7 @@ def findings_of(source: Source) -> list[Finding]:
         reader = InformationSchema(connection)
         found = reader.tables()
         tables = config.tables.select(found)
-        shaped = [*versioned(config, reader.versioned()), *left_to_tools(config, found)]
+        shaped = [*versioned(config, config.tables.select(reader.versioned())), *left_to_tools(config, found)]
         shaped += cascade_findings(
             config, ServerDefinitions.read(connection, config, source.store, facts, tables).cascades
         )

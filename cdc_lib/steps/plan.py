@@ -8,7 +8,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import starmap
 
+from cdc_lib.binlog.rows.captured_tables import fault_of
+from cdc_lib.binlog.rows.hidden_columns import versioned_table
 from cdc_lib.drain.columns import cascade_findings, check_tables, shape_of, versioned
 from cdc_lib.drain.exclusions import hiding_of
 from cdc_lib.errors import ConfigError, UnsupportedServer
@@ -32,7 +35,7 @@ from cdc_lib.plan.gaps import refuse_lost
 from cdc_lib.plan.start import Starter
 from cdc_lib.plan.windows import Limits, plan_windows
 from cdc_lib.quarantine.masks_lost import masks_lost
-from cdc_lib.quarantine.records import releases
+from cdc_lib.quarantine.records import FaultyTable, releases
 from cdc_lib.quarantine.resnapshot import ResnapshotRequest
 from cdc_lib.quarantine.tables import Quarantine
 from cdc_lib.schema_history.versions import UNSEEN, Histories
@@ -72,7 +75,7 @@ class Planning:
             CursorMoved: another process planned at the same time.
         """
         source, asked = self.source, _now()
-        facts, charsets, definitions = self._look()
+        facts, charsets, definitions, periods = self._look()
         refuse_lost(source)
         cursor = source.cursor(DRAIN)
         if cursor is None:
@@ -88,6 +91,7 @@ class Planning:
         histories = Histories(source.config, source.credentials, source.store, cursor.epoch, facts, charsets, known)
         unseen, unfinished = definitions.compared(histories, cursor)
         planned = self._without_colliding(cursor.with_versions(known), definitions.tables)
+        planned = self._without_versioned(planned, periods)
         planned = self._with_snapshots_again(self._with_unseen(planned, unseen))
         planned = self._with_masks_lost(planned, histories, definitions, facts)
         if tables := planned.tables_to_resnapshot:
@@ -108,10 +112,11 @@ class Planning:
         definitions.note(source.store, unfinished)
         return source.cursors.swap(cursor, planned) if planned != cursor else cursor
 
-    def _look(self) -> tuple[ServerFacts, dict[int, str], ServerDefinitions]:
-        """Return what a plan asks of the server: its facts, the character set of each collation number, and the captured tables.
+    def _look(self) -> tuple[ServerFacts, dict[int, str], ServerDefinitions, Sequence[tuple[str, str]]]:
+        """Return what a plan asks of the server: facts, the character set of each collation number, captured tables, versioned ones.
 
-        The tables are listed first: a table that is created later has all of its rows after the end of the binlog.
+        The tables are listed first: a table that is created later has all of its rows after the end of the binlog. Those WITH
+        SYSTEM VERSIONING are listed after that end: what was made one of them before is among them.
         """
         source, config = self.source, self.source.config
         with closing(source.connect()) as connection:
@@ -120,8 +125,8 @@ class Planning:
             tables = config.tables.select(seen)
             for pattern in config.tables.unmatched(seen):
                 log.warning("%s: %s under tables.include names no table of the server", source.name, pattern)
-            found = [*versioned(config, reader.versioned())]
             facts = read_facts(connection, config.server)
+            periods = config.tables.select(reader.versioned())
             charsets = read_charsets(connection)
             if config.on_error != "quarantine":
                 refuse_collisions(config, [TableName(*table) for table in tables])
@@ -130,14 +135,14 @@ class Planning:
             for one in cascade_findings(config, definitions.cascades):
                 log.warning("%s: %s. %s", source.name, one.what, one.hint)
         refuse_unlogged(facts, source.name)
-        errors = [finding for finding in (*judge(facts), *found) if finding.level == "error"]
+        errors = [finding for finding in (*judge(facts), *versioned(config, periods)) if finding.level == "error"]
         if errors:
             raise UnsupportedServer(
                 "; ".join(finding.what for finding in errors),
                 hint=" ".join(finding.hint for finding in errors),
                 source=source.name,
             )
-        return facts, charsets, definitions
+        return facts, charsets, definitions, periods
 
     def _begin_lake(self, drain: Cursor) -> None:
         """Create the lake cursor; it begins with the first batch, or at the drain cursor."""
@@ -194,6 +199,16 @@ class Planning:
             return cursor
         lake, names = self.source.required(LAKE), [TableName(*table) for table in tables]
         return Quarantine(self.source).colliding(cursor, lake, names, at=_now(), by=self.by)
+
+    def _without_versioned(self, cursor: Cursor, tables: Collection[tuple[str, str]]) -> Cursor:
+        """Return the drain cursor with tables quarantined whose rows of the past the binlog has among those of now."""
+        known = {one.table for one in cursor.quarantined_tables}
+        faulty = [
+            FaultyTable(table, fault_of(versioned_table(table), cursor.position), cursor.position, None)
+            for table in starmap(TableName, tables)
+            if table not in known
+        ]
+        return Quarantine(self.source).with_faulty(cursor, self.source.cursor(LAKE), faulty, at=_now(), by=self.by)
 
     def _with_snapshots_again(self, cursor: Cursor) -> Cursor:
         """Return the drain cursor with requests for new snapshots of tables that were being read when an epoch ended."""

@@ -30,7 +30,7 @@ def hidden(columns: Sequence[Column]) -> int:
 
 
 def refuse_versioned(table: str, columns: Sequence[Column], keys: Sequence[int]) -> None:
-    """Whether a table has the implicit columns of a period.
+    """Refuse a table that has the implicit columns of a period; with columns of other names, the plan sees it.
 
     Args:
         table: its name.
@@ -43,6 +43,10 @@ def refuse_versioned(table: str, columns: Sequence[Column], keys: Sequence[int])
     last = columns[-2:]
     timed = all(c.type.kind == "timestamp" and c.type.scale == 6 and not c.nullable for c in last)
     if [c.name for c in last] == _PERIOD and timed and (not keys or len(columns) - 1 in keys):
-        raise UnsupportedValue(
-            f"a table that cannot be captured: {VERSIONED}", hint="Exclude the table in the source file.", table=table
-        )
+        raise versioned_table(table)
+
+
+def versioned_table(table: str) -> UnsupportedValue:
+    """Return the error of a table WITH SYSTEM VERSIONING."""
+    what = f"a table that cannot be captured: {VERSIONED}"
+    return UnsupportedValue(what, hint="Exclude the table in the source file.", table=table)

@@ -9,9 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from cdc_lib.errors import UnsupportedServer, UnsupportedValue
+from cdc_lib.errors import UnsupportedValue
 from cdc_lib.model.manifest import ABSENT
-from cdc_lib.status.overview import findings_of
 from cdc_lib.store import layout
 from tests.harness.binlog.capture import Capture, row_metadata
 from tests.harness.servers.features import has
@@ -230,7 +229,7 @@ def test_old_temporals_of_mariadb_stop_unless_promised_to_be_whole(mariadb_serve
         "(5, '2024-02-29 12:34:56', '2024-02-29 12:34:56', '-00:00:01', '2024-02-29', '')"
     )
     window = capture.window_from(start)
-    with pytest.raises(Exception, match=r"does not contain its fraction.*mysql56_temporal_format=ON") as caught:
+    with pytest.raises(UnsupportedValue, match=r"does not contain its fraction.*mysql56_temporal_format=ON") as caught:
         capture.drain(window)
     assert caught.value.context["table"] == f"{mariadb_database}.a"
     whole = Capture(mariadb_server, mariadb_database, tmp_path / "whole", legacy_temporals="no_fraction")
@@ -513,38 +512,6 @@ def test_a_unique_key_that_is_a_hash_neither_identifies_rows_nor_adds_a_column(
     assert manifest.schemas.keys() == chunk.schemas.keys()
     assert {1: drained["u", 1], 2: drained["c", 2]} == read
     assert set(read[1]) == {"a", "n", "b"}
-
-
-def test_a_table_with_system_versioning_stops_the_plan_and_the_window(mariadb_server, mariadb_database, tmp_path):
-    """A DELETE of it is an UPDATE in the binlog; no row of the past may pass for one of now."""
-    capture = Capture(mariadb_server, mariadb_database, tmp_path / "stop", start="latest")
-    aside = Capture(mariadb_server, mariadb_database, tmp_path / "aside", start="latest", on_error="quarantine")
-    capture.execute(
-        "CREATE TABLE b (id INT PRIMARY KEY, row_start TIMESTAMP(6) NOT NULL, row_end TIMESTAMP(6) NOT NULL)"
-    )
-    assert not capture.pipeline.plan(by="test")
-    capture.execute("CREATE TABLE a (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING")
-    capture.execute("CREATE TABLE c (id INT PRIMARY KEY, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, "
-                    "PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING")  # fmt: skip
-    start = capture.head()
-    capture.execute("INSERT INTO b VALUES (1, NOW(6), NOW(6))")
-    assert capture.ops(capture.drain(capture.window_from(start)), "b") == [("c", 1)]
-    capture.execute("INSERT INTO a VALUES (1, 1)")
-    capture.execute("DELETE FROM a")
-    with pytest.raises(
-        UnsupportedServer, match=rf"{mariadb_database}\.a, {mariadb_database}\.c.*SYSTEM VERSIONING.*Exclude"
-    ):
-        capture.pipeline.plan(by="test")
-    (finding,) = [one for one in findings_of(capture.pipeline) if "SYSTEM VERSIONING" in one.what]
-    assert finding.level == "error"
-    window = capture.window_from(start)
-    with pytest.raises(UnsupportedValue, match="SYSTEM VERSIONING") as caught:
-        capture.drain(window)
-    assert caught.value.context["table"] == f"{mariadb_database}.a"
-    assert not aside.pipeline.plan(by="test")
-    manifest = aside.drain(window)
-    assert [one.table for one in manifest.quarantined] == [f"{mariadb_database}.a"]
-    assert aside.ops(manifest, "b") == [("c", 1)]
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
