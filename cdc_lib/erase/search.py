@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from cdc_lib.backfill.decode import ArchiveDecoder
+from cdc_lib.config import StoreKeys
 from cdc_lib.erase.lake_files import LakeFiles
 from cdc_lib.erase.needles import Needles
 from cdc_lib.erase.places import (
@@ -69,10 +70,12 @@ class RowSearch:
         source: the source.
         table: ``database.table`` at the source.
         needles: what is looked for.
+        keys: of the store's S3 account; those of the environment without.
     """
 
-    def __init__(self, source: Source, table: TableName, needles: Needles) -> None:
+    def __init__(self, source: Source, table: TableName, needles: Needles, keys: StoreKeys | None = None) -> None:
         self._source = source
+        self._keys = keys
         self._table = table
         merges = lake_merges(source.config, [table])
         # Columns that routes add: rows at the source have none.
@@ -90,7 +93,7 @@ class RowSearch:
         """Search everything."""
         self.result = Searched()
         self._manifests.clear()
-        with translate_errors(), open_catalog(self._source.config) as catalog:
+        with translate_errors(), open_catalog(self._source.config, self._keys) as catalog:
             for merge in lake_merges(self._source.config, [self._table]):
                 self._search_lake(LakeFiles.of(self._source.config, catalog, merge.name))
         for info in self._source.store.list(f"{self._source.name}/"):
@@ -213,7 +216,7 @@ class RowSearch:
 
     def _parquet(self, columns: Sequence[str]) -> Iterator[tuple[Mapping[str, str], Any]]:
         """Yield the columns of each readable file with rows of the table, and the file."""
-        with translate_errors(), open_catalog(self._source.config) as catalog:
+        with translate_errors(), open_catalog(self._source.config, self._keys) as catalog:
             for merge in lake_merges(self._source.config, [self._table]):
                 files = LakeFiles.of(self._source.config, catalog, merge.name)
                 ids = files.ids((*self._needles.names, *columns))

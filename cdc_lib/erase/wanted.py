@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cdc_lib.config import SourceConfig
+from cdc_lib.config import SourceConfig, StoreKeys
 from cdc_lib.erase.needles import Needles
 from cdc_lib.errors import ConfigError
+from cdc_lib.lake.catalog import open_catalog, translate_errors
 from cdc_lib.model.pace import counted
 from cdc_lib.read.key_text import parse_parts
 from cdc_lib.read.lake import Lake
@@ -16,7 +17,14 @@ MOST_ROWS = 1_000
 """Rows of one search: each is compared with every row of every file."""
 
 
-def wanted(config: SourceConfig, table: str, key: Sequence[str], where: str, values: Sequence[str]) -> Needles:
+def wanted(
+    config: SourceConfig,
+    table: str,
+    key: Sequence[str],
+    where: str,
+    values: Sequence[str],
+    keys_of_store: StoreKeys | None = None,
+) -> Needles:
     """Return what to look for.
 
     Args:
@@ -25,6 +33,7 @@ def wanted(config: SourceConfig, table: str, key: Sequence[str], where: str, val
         key: a text for each column of the key; empty with a condition, or with values alone.
         where: a condition in DuckDB's SQL on the lake table; empty without one.
         values: texts that belong to these rows alone.
+        keys_of_store: of the store's S3 account; those of the environment without.
 
     Raises:
         ConfigError: nothing, or both, is asked for; the key is not one of the table; no row or too many meet the condition.
@@ -34,7 +43,9 @@ def wanted(config: SourceConfig, table: str, key: Sequence[str], where: str, val
             "give the key of a row, or --where",
             hint="--value alone searches for texts of rows that are nowhere found by their key.",
         )
-    with Lake.open(config) as lake:
+    with translate_errors():
+        catalog = open_catalog(config, keys_of_store)
+    with Lake.open(config, catalog=catalog) as lake:
         reader = lake.table(table)
         names = reader.key if reader.pinned.has_key else ()
         keys: list[tuple[object, ...]] = []

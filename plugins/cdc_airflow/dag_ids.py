@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-Kind = Literal["run", "verify", "backfill", "snapshot", "resume", "answer", "rewind", "cover"]
+Kind = Literal["run", "verify", "backfill", "snapshot", "resume", "answer", "rewind", "cover", "erase"]
 """What the DAGs of a source are for."""
 
 MAINTENANCE = "cdc_maintenance"

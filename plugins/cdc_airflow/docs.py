@@ -211,6 +211,23 @@ A run by hand takes the times `from` and `to`; without them it merges all stored
 `cdc_{source}`. The run of a date fails if its batches were removed; `store.keep_batches_for` says how long they are kept.
 """
 
+ERASE = """
+Removes rows that the source deleted from the lake and the store, with all of their versions, and searches for what is left. Waits until a
+person has approved it, unless `approvals.erase` is off. Earlier snapshots and cuts of the lake table go. Fails if something is left: let a
+run of the source's DAG merge, then clear the task. `cdc lake erase` does the same.
+
+* **Retry, clear**: goes on with the same erasure.
+* **Mark success**: ends a running job. The rows are not erased.
+"""
+
+ERASE_DAG = """
+### {source}: erase rows
+
+*Trigger* opens a form: a table, and the key of a row or a condition. First delete the rows at the source, and let `cdc_{source}` merge that.
+
+Airflow keeps the values of the form until `airflow db clean`. Use `cdc lake erase` where a key says who it is.
+"""
+
 MAINTENANCE = """
 ### Maintenance
 
@@ -235,6 +252,7 @@ OF_A_SOURCE = {
     ".rewind": {"rewind": REWIND},
     ".resume": {"resume": RESUME},
     ".answer": {"answer": ANSWER},
+    ".erase": {"erase": ERASE},
 }
 """The tasks of each DAG of a source, in their order, by what follows ``cdc_<source>`` in its id."""
 
@@ -245,6 +263,7 @@ OF_REQUESTS = {
     "resume": RESUME_DAG,
     "answer": ANSWER_DAG,
     "rewind": REWIND_DAG,
+    "erase": ERASE_DAG,
 }
 """The pages of the DAGs that people ask for, by their kind."""
 

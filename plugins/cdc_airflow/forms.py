@@ -23,7 +23,7 @@ def listed(tables: Sequence[str] | str) -> list[str]:
     except ValueError:
         given = None
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise ConfigError(f"{tables!r} is not a list of tables", hint='Write it as ["shop.orders", "shop.c*"].')
+        raise ConfigError(f"{tables!r} is not a list of texts", hint='Write it as ["shop.orders", "shop.c*"].')
     return given
 
 

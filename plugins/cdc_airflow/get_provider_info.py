@@ -143,6 +143,7 @@ def get_provider_info() -> dict[str, Any]:
                     "cdc_airflow.operators.backfill",
                     "cdc_airflow.operators.cover",
                     "cdc_airflow.operators.drain",
+                    "cdc_airflow.operators.erase",
                     "cdc_airflow.operators.maintenance",
                     "cdc_airflow.operators.merge",
                     "cdc_airflow.operators.plan",

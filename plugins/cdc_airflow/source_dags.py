@@ -24,6 +24,7 @@ from cdc_airflow.operators import (
     BackfillOperator,
     CoverOperator,
     DrainOperator,
+    EraseOperator,
     MergeOperator,
     PlanMergeOperator,
     PlanOperator,
@@ -36,6 +37,7 @@ from cdc_airflow.operators import (
 from cdc_airflow.operators.answer import answer_params
 from cdc_airflow.operators.backfill import PARAMS
 from cdc_airflow.operators.cover import WRONG
+from cdc_airflow.operators.erase import erase_params
 from cdc_airflow.operators.resume import resume_params
 from cdc_airflow.operators.rewind import rewind_params
 from cdc_airflow.operators.snapshot import snapshot_params
@@ -50,7 +52,7 @@ WATCH_INTERVAL = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RequestDag:
-    """What people ask of a source by a run with a form: a DAG of one task, which the page offers too; its texts are in docs.py.
+    """What people ask of a source by a run with a form: a DAG of one task; its texts are in docs.py.
 
     Args:
         kind: follows the source in the id of the DAG; also the id of the task.
@@ -135,8 +137,19 @@ REQUESTS = (
         # Of a try that ended after the move, the next one would move again.
         {"retries": 0, "time": "{{ params.time or '' }}", **_fields("position", "gtid", "undo", "move", "why")},
     ),
+    RequestDag(
+        "erase",
+        "Erases rows that {server} deleted from the lake and the store, when somebody asks for it",
+        EraseOperator,
+        erase_params,
+        {
+            **{name: f"{{{{ params['{name}'] | tojson }}}}" for name in ("key", "columns", "values")},
+            **_fields("table", "where", "lake_only"),
+        },
+        in_merge_pool=True,
+    ),
 )
-"""All of them: a row gives the DAG with its id, its form and its texts, and the action of the page."""
+"""All of them: a row gives the DAG with its id, its form and its texts."""
 
 
 def makers(config: SourceConfig, path: Path) -> dict[str, Callable[[], DAG]]:

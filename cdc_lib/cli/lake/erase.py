@@ -54,31 +54,21 @@ def erase(
     loaded = find_source(context, source)
     config, table = config_of(loaded), TableName.parse(table_name)
     needles = lake_reader("erase.wanted").wanted(config, table_name, key or [], where, value or [])
-    pipeline = open_pipeline(config)
-    search = lake_reader("erase.search").RowSearch(pipeline, table, needles)
-    keys = search.source_keys
-    question = f"Erase {counted(len(keys), 'row')} of {table}? Earlier snapshots and cuts of its lake table are lost."
-    if not agreed(question, yes=yes or as_json):
+    erasing = lake_reader("erase.erasing").Erasing(open_pipeline(config), table, needles)
+    if not agreed(erasing.question, yes=yes or as_json):
         return
-    asking = lake_reader("erase.asked")
-    erasure = asking.asked(pipeline, table, keys, by=caller("lake erase"), lake_only=lake_only)
-    asking.refuse_unmerged(pipeline, erasure)
-    if names := names_in(columns):
-        search.look_for_values(names)
+    erasure = erasing.begin(names_in(columns), by=caller("lake erase"), lake_only=lake_only)
     job.run_job("erase", loaded, f"--table={table}", f"--erasure={erasure.id}", to_stderr=as_json)
-    eraser = lake_reader("erase.stored").StoredRowsEraser(pipeline, erasure)
-    result, cleaned = search.run(), 0
-    if any(one.kind != "lake" for one in result.found):
-        cleaned = eraser.remove(result.found)
-        result = search.run()
-    if result.found or not result.unread:
-        asking.ended(pipeline, erasure, is_clean=not result.found)
+    erased = erasing.finish(erasure)
+    result = erased.left
     if as_json:
         found = {"found": result.found, "unread": result.unread, "objects": result.objects}
-        print_json({"erasure": erasure.id, "rewritten": cleaned, **found})
+        print_json({"erasure": erasure.id, "rewritten": erased.rewritten, **found})
     else:
         show(result)
         again = f"cdc run {source}, then the same command again"
         end = f"left something: {again}" if result.found else "is not proved" if result.unread else "is complete"
-        say(f"{counted(cleaned, 'batch')} and comparisons written again; erasure {erasure.id} of {table} {end}")
+        say(
+            f"{counted(erased.rewritten, 'batch')} and comparisons written again; erasure {erasure.id} of {table} {end}"
+        )
     raise typer.Exit(1 if result.found else NOT_KNOWN if result.unread else 0)

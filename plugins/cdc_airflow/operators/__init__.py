@@ -12,6 +12,7 @@ from cdc_airflow.operators.backfill import BackfillOperator
 from cdc_airflow.operators.base import CdcOperator
 from cdc_airflow.operators.cover import CoverOperator
 from cdc_airflow.operators.drain import MAP_INDEX, DrainOperator
+from cdc_airflow.operators.erase import EraseOperator
 from cdc_airflow.operators.maintenance import CollectOperator, MaintainOperator
 from cdc_airflow.operators.merge import MergeOperator, PlanMergeOperator
 from cdc_airflow.operators.plan import PlanOperator
@@ -34,6 +35,7 @@ __all__ = [
     "CoverOperator",
     "DecodeAgainOperator",
     "DrainOperator",
+    "EraseOperator",
     "MaintainOperator",
     "MergeOperator",
     "PlanMergeOperator",

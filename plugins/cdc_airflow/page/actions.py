@@ -44,9 +44,8 @@ class ActionList(BaseModel):
 @router.get("/sources/{dag_id}/actions")
 def list_actions(source: ASource, user: GetUserDep) -> ActionList:
     """Return the DAGs of a source that this user may run."""
-    dags = {
-        kind: dag_id(source.name, kind) for kind in get_args(Kind) if kind != "cover"
-    }  # which comes by a schedule alone
+    # `cover` comes by a schedule alone; an erasure is asked for where its values are asked for.
+    dags = {kind: dag_id(source.name, kind) for kind in get_args(Kind) if kind not in ("cover", "erase")}
     mine = {kind: dag for kind, dag in dags.items() if _may_run(user, dag)}
     states = _states(list(mine.values()))
     return ActionList(

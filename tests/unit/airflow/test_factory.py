@@ -24,7 +24,7 @@ from tests.harness.airflow.versions import DagBag, as_scheduled
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAVY = ("boto3", "cdc_lib.pipeline", "numba", "pandas", "pyarrow", "pymysql", "pymysqlreplication", "pyspark")
-KINDS = ("", ".answer", ".backfill", ".resume", ".rewind", ".snapshot", ".verify")
+KINDS = ("", ".answer", ".backfill", ".erase", ".resume", ".rewind", ".snapshot", ".verify")
 BOTH = [f"cdc_{source}{kind}" for source in ("shop", "stock") for kind in KINDS]
 CHAIN = ["plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake", "seal_days"]
 

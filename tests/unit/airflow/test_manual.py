@@ -85,7 +85,7 @@ def test_a_snapshot_of_something_unclear_is_refused(sources: Path, given: dict[s
 def test_an_invalid_list_of_tables_is_refused():
     """A DAG that is written by hand may give one text."""
     for wrong in ("shop.orders", "{}", "[1]"):
-        with pytest.raises(ConfigError, match="is not a list of tables"):
+        with pytest.raises(ConfigError, match="is not a list of texts"):
             listed(wrong)
     assert [is_on(value) for value in (True, "True", "false", False)] == [True, True, False, False]
     with pytest.raises(ConfigError, match="neither true nor false"):
@@ -128,3 +128,14 @@ def test_the_form_of_a_comparison_takes_the_tables_of_the_file_by_default(source
     dag = make_dags(sources)["cdc_shop.verify"]
     task = rendered(sources, "cdc_shop.verify", **dag.params.validate())
     assert (listed(task.tables), is_on(task.repair)) == ([], False)
+
+
+def test_the_form_of_an_erasure_asks_for_a_table_and_keeps_its_slot(sources: Path):
+    """The values it looks for at its end are in its memory: a task that is deferred would write them into Airflow's database."""
+    dag = make_dags(sources)["cdc_shop.erase"]
+    with pytest.raises(ParamValidationError):
+        dag.params.validate()
+    dag.params["table"] = "shop.customers"
+    task = rendered(sources, "cdc_shop.erase", **{**dag.params.validate(), "key": ["4,2", "a\n"]})
+    assert (task.table, listed(task.key), task.where) == ("shop.customers", ["4,2", "a\n"], "")
+    assert (listed(task.columns), is_on(task.lake_only), task.deferrable) == ([], False, False)
