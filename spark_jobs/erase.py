@@ -70,6 +70,7 @@ def _erase(config: SourceConfig, options: argparse.Namespace) -> str:
         maintain(spark, purging, store, names)
         # The snapshots of the last marker and of the last cut are kept: both have to be later than the last file with a row.
         for lake in lakes:
+            _again()(_target(spark, config, lake).drop_removed_entries)
             _committed(spark, config, lake, found[0], markers_only=True)
         _publish(spark, config, store, lakes)
         maintain(spark, purging, store, names)
@@ -80,9 +81,12 @@ def _committed(
     spark: SparkSession, config: SourceConfig, lake: LakeMerge, erasure: Erasure, *, markers_only: bool = False
 ) -> int:
     """Commit a lake table without the rows, with its markers; returns how many they were. With the markers alone, no row is looked at."""
-    again = Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
-    rows: int = again(_without_rows, spark, config, lake, erasure, markers_only=markers_only)
+    rows: int = _again()(_without_rows, spark, config, lake, erasure, markers_only=markers_only)
     return rows
+
+
+def _again() -> Retrying:
+    return Retrying(stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(MergeConflict), reraise=True)
 
 
 def _without_rows(

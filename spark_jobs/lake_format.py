@@ -37,6 +37,10 @@ class LakeTarget(MergeTarget, Protocol):
         """Commit nothing but that this was tried: an error says why the table cannot be committed to."""
         ...
 
+    def drop_removed_entries(self) -> None:
+        """Drop what the table's metadata still has of removed files, such as bounds; earlier snapshots keep theirs."""
+        ...
+
     def tidy(self, settings: MaintenanceConfig, named_by_cuts: Callable[[], Collection[int]], now: datetime) -> Tidied:
         """Do the maintenance that is due after a merge, usually nothing.
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 from cdc_lib.config import StoreKeys
 from cdc_lib.erase.asked import asked, ended, refuse_unmerged
 from cdc_lib.erase.needles import Needles
 from cdc_lib.erase.search import RowSearch, Searched
 from cdc_lib.erase.stored import StoredRowsEraser
+from cdc_lib.erase.wanted import wanted
 from cdc_lib.model.erasure import Erasure, digest_of
 from cdc_lib.model.pace import counted
 from cdc_lib.model.table_name import TableName
 from cdc_lib.source import Source
+from cdc_lib.store.erasures import erasures_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,28 @@ class Erasing:
     def __init__(self, source: Source, table: TableName, needles: Needles, keys: StoreKeys | None = None) -> None:
         self._source, self._table = source, table
         self._search = RowSearch(source, table, needles, keys)
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        table: TableName,
+        key: Sequence[str],
+        where: str,
+        values: Sequence[str],
+        keys: StoreKeys | None = None,
+    ) -> Self:
+        """Find the rows; arguments and errors of :func:`cdc_lib.erase.wanted.wanted`.
+
+        An erasure that removed the rows from the lake, and was stopped then, is continued with those that other files have.
+        """
+
+        def begun(names: tuple[str, ...]) -> list[tuple[Any, ...]]:
+            search = RowSearch(source, table, Needles(names, ()), keys)
+            stopped = [one for one in erasures_of(source.store, source.name, table) if one.ended_at is None]
+            return next(filter(None, map(search.keys_of, stopped)), [])
+
+        return cls(source, table, wanted(source.config, table, key, where, values, keys, begun), keys)
 
     @property
     def question(self) -> str:

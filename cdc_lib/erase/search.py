@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -30,6 +31,7 @@ from cdc_lib.erase.places import (
 from cdc_lib.lake.catalog import open_catalog, translate_errors
 from cdc_lib.lake.routing import lake_merges
 from cdc_lib.model.cursor import DRAIN
+from cdc_lib.model.erasure import Erasure
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.table_name import TableName
 from cdc_lib.source import Source
@@ -197,6 +199,18 @@ class RowSearch:
                 with closing(target.open_read(at)) as data:
                     for what in in_parquet(data, self._named(at, _schema(data), again), self._of_batches):
                         yield f"{what} of events"
+
+    def keys_of(self, erasure: Erasure) -> list[tuple[Any, ...]]:
+        """Return the keys of the rows of an erasure that a file still has; none where a route adds columns to the key."""
+        names, found = self._of_batches.names, dict[tuple[Any, ...], None]()
+        if names != self._needles.names:
+            return []
+        for named, data in self._parquet(()):
+            if set(names) <= set(named):
+                for batch in pq.ParquetFile(data).iter_batches(columns=[named[name] for name in names]):
+                    keys = list(zip(*(batch.column(named[name]).to_pylist() for name in names), strict=True))
+                    found.update(dict.fromkeys(itertools.compress(keys, erasure.has(keys))))
+        return list(found)
 
     def look_for_values(self, columns: Sequence[str]) -> None:
         """Look for the values of columns in every row that is found now, too."""

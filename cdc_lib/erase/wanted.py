@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from cdc_lib.config import SourceConfig, StoreKeys
 from cdc_lib.erase.needles import Needles
@@ -11,7 +11,7 @@ from cdc_lib.lake.catalog import open_catalog, translate_errors
 from cdc_lib.model.pace import counted
 from cdc_lib.read.key_text import parse_parts
 from cdc_lib.read.lake import Lake
-from cdc_lib.read.where import scan_where
+from cdc_lib.read.where import rows_where
 
 MOST_ROWS = 1_000
 """Rows of one search: each is compared with every row of every file."""
@@ -24,6 +24,7 @@ def wanted(
     where: str,
     values: Sequence[str],
     keys_of_store: StoreKeys | None = None,
+    begun: Callable[[tuple[str, ...]], Iterable[tuple[object, ...]]] = lambda _: (),
 ) -> Needles:
     """Return what to look for.
 
@@ -34,6 +35,7 @@ def wanted(
         where: a condition in DuckDB's SQL on the lake table; empty without one.
         values: texts that belong to these rows alone.
         keys_of_store: of the store's S3 account; those of the environment without.
+        begun: returns, by the columns of the table's key, rows of an erasure that was stopped: no condition meets them any more.
 
     Raises:
         ConfigError: nothing, or both, is asked for; the key is not one of the table; no row or too many meet the condition.
@@ -54,8 +56,12 @@ def wanted(
                 raise ConfigError(f"the key has {counted(len(names), 'part')}", hint=f"It is {', '.join(names)}.")
             keys = [parse_parts(reader.schema, reader.key, key)]
         if where:
-            found = scan_where(reader, where, None, None, reader.key, limit=MOST_ROWS + 1, deleted=True).read_all()
-            keys = list(dict.fromkeys(zip(*(column.to_pylist() for column in found.columns), strict=True)))
+            found = dict[tuple[object, ...], None]()
+            for batch in rows_where(reader, where, reader.key):
+                found.update(dict.fromkeys(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
+                if len(found) > MOST_ROWS:
+                    break
+            keys = [*found] or [*begun(names)]
             if not 0 < len(keys) <= MOST_ROWS:
                 raise ConfigError(
                     f"the condition is met by {counted(len(keys), 'row')}{' or more' if keys else ''} of the lake table",

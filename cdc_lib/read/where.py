@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import duckdb
@@ -43,11 +43,28 @@ def scan_where(
         ConfigError: the condition cannot be used; or as in :meth:`TableReader.scan`.
         StoreError: a file cannot be read; also raised while the rows are read.
     """
+    return _filtered(reader, where, columns, limit, lambda read: reader.scan(start, stop, read, **options))
+
+
+def rows_where(reader: TableReader, where: str, columns: Iterable[str]) -> pa.RecordBatchReader:
+    """Stream the rows that a condition selects, in no order: also deleted ones and past versions, where the table keeps them.
+
+    Arguments and errors are as in :func:`scan_where`.
+    """
+    return _filtered(reader, where, columns, None, reader.rows)
+
+
+def _filtered(
+    reader: TableReader,
+    where: str,
+    columns: Iterable[str] | None,
+    limit: int | None,
+    read: Callable[[list[str]], pa.RecordBatchReader],
+) -> pa.RecordBatchReader:
     schema = reader.schema
     chosen = list(schema.names if columns is None else columns)
     named = _named(where, schema.names)
-    read = [*chosen, *(name for name in named if name not in chosen)]
-    rows = reader.scan(start, stop, read, **options)
+    rows = read([*chosen, *(name for name in named if name not in chosen)])
     result = pa.schema([schema.field(name) for name in chosen])
     connection = connect()
     connection.execute("SET TimeZone = 'UTC'")

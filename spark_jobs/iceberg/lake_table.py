@@ -24,6 +24,7 @@ from spark_jobs.errors import is_overtaken, translate_errors
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.beginning import Beginning, publish_beginning, redefined
 from spark_jobs.iceberg.loading import metadata_of
+from spark_jobs.iceberg.removed_entries import drop_removed_entries
 from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed
 from spark_jobs.iceberg.row_delta import Replacement, RowCommit, rows_of
 from spark_jobs.iceberg.table_definition import DefinedTable, Read
@@ -54,6 +55,11 @@ class IcebergTable(DefinedTable):
             self._mark(table, commit, changes)
             self._publish(loaded.java, self._row_commit(done, table, before))
             return done.changes
+
+    def drop_removed_entries(self) -> None:
+        """Drop what the manifests of the current snapshot have of removed files."""
+        with translate_errors("maintain", lake_table=str(self._name)):
+            drop_removed_entries(self._session, self._java())
 
     def tidy(self, settings: MaintenanceConfig, named_by_cuts: Callable[[], Collection[int]], now: datetime) -> Tidied:
         """Do the maintenance that is due after a merge, usually nothing."""

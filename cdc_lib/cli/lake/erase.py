@@ -53,8 +53,7 @@ def erase(
     """
     loaded = find_source(context, source)
     config, table = config_of(loaded), TableName.parse(table_name)
-    needles = lake_reader("erase.wanted").wanted(config, table_name, key or [], where, value or [])
-    erasing = lake_reader("erase.erasing").Erasing(open_pipeline(config), table, needles)
+    erasing = lake_reader("erase.erasing").Erasing.of(open_pipeline(config), table, key or [], where, value or [])
     if not agreed(erasing.question, yes=yes or as_json):
         return
     erasure = erasing.begin(names_in(columns), by=caller("lake erase"), lake_only=lake_only)

@@ -135,11 +135,9 @@ class EraseOperator(SparkJobOperator):
     def _erasing(self, hook: CdcHook) -> Erasing:
         # They need PyIceberg, which no other task of these DAGs needs.
         from cdc_lib.erase.erasing import Erasing
-        from cdc_lib.erase.wanted import wanted
 
-        keys = store_keys_of(hook.config)
-        needles = wanted(hook.config, self.table, listed(self.key), self.where, listed(self.values), keys)
-        return Erasing(hook.pipeline(), TableName.parse(self.table), needles, keys)
+        keys, table = store_keys_of(hook.config), TableName.parse(self.table)
+        return Erasing.of(hook.pipeline(), table, listed(self.key), self.where, listed(self.values), keys)
 
     def _erased(self, hook: CdcHook, context: Context, erasing: Erasing, *, by: str) -> dict[str, Any]:
         erasure = erasing.begin(listed(self.columns), by=by, lake_only=is_on(self.lake_only))

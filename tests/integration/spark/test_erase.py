@@ -72,6 +72,23 @@ def test_nothing_is_left_of_an_erased_row_and_all_is_left_of_others(shop, mode, 
     assert left_of(shop, ANN, MAIL, 0)["found"] == []
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_bounds_of_a_removed_file_go_with_it(shop, version):
+    """One commit wrote the file of a row's past and the file of another row: their manifest stays, and named the removed one."""
+    layout = {"tables": "*.orders", "format_version": version}
+    shop.write(modes=[{"tables": "*.orders", "mode": "scd2"}], layouts=[layout])
+    shop.runs(2)
+    shop.execute(f"INSERT INTO orders VALUES ({ANN}, '{MAIL}', 1), ({EVE}, '{OTHER}', 2)")
+    shop.execute(f"DELETE FROM orders WHERE id = {ANN}")
+    shop.runs(1)
+    shop.cdc(f"cdc lake erase shop shop.orders --where \"v = '{MAIL}'\" --value {MAIL} --yes")
+    assert left_of(shop, ANN, MAIL, 0)["found"] == []
+    shop.execute(f"UPDATE orders SET n = n + 1 WHERE id = {EVE}")
+    shop.runs(1)
+    assert shop.sql(f"SELECT n FROM {{t}} WHERE id = {EVE} AND _is_current") == [(3,)]
+    shop.cdc("cdc verify shop")
+
+
 @pytest.mark.parametrize("mode", ["append", "soft_delete"])
 def test_an_erased_row_does_not_come_back(shop, mode):
     """By no rewind, backfill or refill; and a new row of the same key comes, and stays."""

@@ -1,0 +1,161 @@
+"""Persons in many tables of all modes are erased around a failover, beside merges, backfills and maintenance, and through kills."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+from cdc_lib.erase import erasing
+from cdc_lib.errors import MergeConflict
+from cdc_lib.store import documents
+from spark_jobs import erase as erase_job
+from tests.harness.servers.replication import KINDS, replicated
+from tests.harness.shop.source import Shop
+
+MODES = ("mirror", "soft_delete", "scd2", "append")
+FIRST = 4000
+"""Least id of a person: other rows of the shop have smaller ones."""
+
+ERASED_IN_TEN = 20
+"""One of so many persons is erased."""
+
+KILLS = (
+    (erase_job, "_committed"),
+    (erase_job, "maintain"),
+    (erase_job, "publish"),
+    (erasing, "StoredRowsEraser"),
+    (documents, "changed"),
+)
+
+
+class Persons:
+    """Tables of persons at a primary, which has a standby.
+
+    Args:
+        pair: the servers.
+        shop: its source.
+        tables: how many.
+        count: how many persons.
+    """
+
+    def __init__(self, pair, shop, tables, count):
+        self.pair, self.shop = pair, shop
+        self.modes = {f"p{number}": mode for number, mode in zip(range(tables), itertools.cycle(MODES), strict=False)}
+        self.ids = range(FIRST, FIRST + count)
+        self.erased = self.ids[::ERASED_IN_TEN]
+        modes = [{"tables": f"*.{table}", "mode": mode} for table, mode in self.modes.items()]
+        standby = {"host": pair.standby.host, "port": pair.standby.port}
+        shop.write(raw_archive=True, modes=modes, standbys=[standby], failover={"attempts": 1})
+        for table in self.modes:
+            shop.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, mail VARCHAR(40), n INT)")
+
+    def insert(self, ids):
+        for table in self.modes:
+            rows = ", ".join(f"({person}, '{mail(table, person)}', 0)" for person in ids)
+            self.shop.execute(f"INSERT INTO {table} VALUES {rows}")
+
+    def everywhere(self, statement):
+        for table in self.modes:
+            self.shop.execute(statement.format(t=table))
+
+    def delete(self, ids):
+        self.everywhere(f"DELETE FROM {{t}} WHERE id IN ({', '.join(map(str, ids))})")
+
+    def fail_over(self):
+        self.pair.wait("seen.t")
+        self.pair.promote()
+        self.shop.server = self.pair.standby
+        self.shop.runs(2)
+        assert self.shop.cursor("drain")["epoch"] == 2
+
+    def erase(self, table, ids, code=0):
+        """Erase some persons: those of a table that forgets them by their keys, the others by a condition."""
+        named = [*map(str, ids)] if self.modes[table] == "mirror" else [f'--where "id IN ({", ".join(map(str, ids))})"']
+        for which in named:
+            self.shop.cdc(f"cdc lake erase shop {self.shop.database}.{table} {which} --yes", code=code)
+
+    def assert_nothing_is_left(self, table, ids):
+        values = " ".join(f"--value {mail(table, person)}" for person in ids)
+        found = json.loads(self.shop.cdc(f"cdc lake find shop {self.shop.database}.{table} {values} --json"))
+        assert (found["found"], found["unread"]) == ([], [])
+
+    def assert_others_are_as_at_the_source(self, table):
+        """An append-only table has each of their versions."""
+        columns, condition = CURRENT[self.modes[table]]
+        name = self.shop.lake.name(f"{self.shop.database}.{table}")
+        found = self.shop.lake.spark.sql(f"SELECT {columns} FROM {name} {condition}").collect()
+        source = self.shop.execute(f"SELECT {columns} FROM {table}")
+        assert sorted(map(tuple, found)) == sorted(map(tuple, source))
+
+
+CURRENT = {
+    "mirror": ("id, mail, n", ""),
+    "soft_delete": ("id, mail, n", "WHERE NOT _is_deleted"),
+    "scd2": ("id, mail, n", "WHERE _is_current"),
+    "append": ("DISTINCT id, mail", ""),
+}
+
+
+def mail(table, person):
+    return f"{table}.{person}@lind.example"
+
+
+@pytest.fixture(params=KINDS)
+def pair(request):
+    with replicated(request.param) as pair:
+        pair.primary.execute("CREATE DATABASE seen")
+        pair.primary.execute("CREATE TABLE seen.t (id INT PRIMARY KEY, v INT)")
+        pair.primary.execute("CREATE DATABASE people")
+        yield pair
+
+
+def killed(*_, **__):
+    raise MergeConflict("killed", hint="")
+
+
+@pytest.mark.parametrize(("tables", "count", "kills"), [(4, 60, 1), pytest.param(30, 1000, 4, marks=pytest.mark.slow)])
+def test_erased_persons_do_not_come_back_and_the_others_stay(pair, tables, count, kills, tmp_path, lake, monkeypatch):
+    """The standby's binlog has their changes too, and is read from a minute before the failover on."""
+    shop = Shop.on_running_spark(pair.primary, "people", tmp_path, lake, monkeypatch)
+    persons = Persons(pair, shop, tables, count)
+    first, later = persons.erased[::2], persons.erased[1::2]
+    persons.insert(persons.ids[::2])
+    shop.runs(2)
+    persons.insert(persons.ids[1::2])
+    persons.everywhere("UPDATE {t} SET n = n + 1")
+    shop.runs(1)
+    persons.delete(persons.erased)
+    shop.drain()
+    persons.everywhere("UPDATE {t} SET n = n + 1")
+    shop.runs(1)
+
+    for number, ((place, name), table) in enumerate(zip(KILLS * kills, itertools.cycle(persons.modes), strict=False)):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, name, killed)
+            persons.erase(table, first[:1], code=1)
+        shop.change(number)
+        shop.runs(1)
+    shop.cdc("cdc lake maintain shop")
+    for table in persons.modes:
+        persons.erase(table, first[:1])
+        persons.erase(table, first[1:])
+    persons.fail_over()
+    for table in persons.modes:
+        persons.assert_nothing_is_left(table, first)
+
+    for number, table in enumerate(persons.modes, 30):
+        persons.erase(table, later)
+        shop.change(number)
+        shop.runs(1)
+    shop.cdc("cdc backfill shop")
+    shop.cdc("cdc lake maintain shop")
+    for table in persons.modes:
+        persons.assert_nothing_is_left(table, persons.erased)
+        persons.assert_others_are_as_at_the_source(table)
+    persons.insert(persons.erased[:1])
+    shop.runs(1)
+    for table in persons.modes:
+        persons.assert_others_are_as_at_the_source(table)
+    shop.assert_equal()
