@@ -160,18 +160,25 @@ def projection_of(config: SourceConfig, schema: TableSchema) -> Projection:
     """
     rules = _TableRules.of(config, schema.database, schema.table)
     schema = rules.with_booleans(schema)
-    _refuse_boolean_keys(schema)
+    _refuse_keys(schema)
     if not rules.columns and not rules.masks:
         return with_distinct_names(whole(schema))
     return project(schema, rules.keeps, rules.mask_of, [name for rule in rules.masks for name in rule.required])
 
 
-def _refuse_boolean_keys(schema: TableSchema) -> None:
+def _refuse_keys(schema: TableSchema) -> None:
     for column in schema.columns:
         if column.type.as_boolean is not None and column.name in schema.primary_key:
             raise ConfigError(
                 f"column {column.name} belongs to the primary key and cannot be a boolean",
                 hint="Name the other columns under booleans in the source file.",
+                table=schema.name,
+                column=column.name,
+            )
+        if column.type.is_short_year and column.name in schema.primary_key:
+            raise ConfigError(
+                f"column {column.name} belongs to the primary key, and is YEAR(2): years of two centuries look like one key",
+                hint=f"ALTER TABLE {schema.name} MODIFY {column.name} YEAR(4) NOT NULL at the source, or exclude the table.",
                 table=schema.name,
                 column=column.name,
             )

@@ -187,6 +187,8 @@ def _selected(schema: TableSchema, column: Column) -> str:
     # As text a FLOAT has six digits, and DOUBLE(m,d) d digits after the point; a product has all digits, and keeps -0.
     if column.type.family.is_float:
         return f"{quoted(column.name)} * 1e0"
+    if column.type.is_short_year:
+        return f"YEAR({quoted(column.name)})"
     # The binlog has MariaDB's INET4, INET6 and UUID as BINARY.
     if column.type.form in CAST_FORMS:
         return f"CAST({quoted(column.name)} AS BINARY({column.type.width}))"

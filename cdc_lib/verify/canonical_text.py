@@ -101,8 +101,8 @@ def _number(column: Column, name: str, value: str, null: bool) -> Cell:
     text = kind == "decimal" and column.type.precision > MAX_DECIMAL_DIGITS
     plain = kind in ("int", "decimal") and "zerofill" not in column.type.text.lower()
     lake = value if text else f"CAST({value} AS STRING)"
-    century = f"IF({name} + 0 < 70, 2000, 1900)" if column.type.is_short_year else "0"
-    return Cell(column, name if plain else f"({name} + {century})", lake, null)
+    number = f"YEAR({name})" if column.type.is_short_year else f"({name} + 0)"
+    return Cell(column, name if plain else number, lake, null)
 
 
 def _date(column: Column, name: str, value: str, null: bool, policy: ValuePolicy) -> Cell:

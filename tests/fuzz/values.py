@@ -80,7 +80,6 @@ def drive_numbers(seed, first, cases, done):
         integer.unsigned(b, pos, length, 1, values[:1], valid, 0)
         integer.bits(b, pos, length, 1, values[:1], valid, 0)
         integer.year(b, pos, length, 1, values[:1], valid, 0)
-        integer.short_year(b, pos, length, 1, values[:1], valid, 0)
         floating.image(b, pos, length, 1, values[:1], valid, 0)
 
 

@@ -98,16 +98,6 @@ def text(b, pos, length, n, values, valid, at):
     return -1
 
 
-@njit(cache=True, nogil=True)
-def short_year(b, pos, length, n, values, valid, at):
-    """Two digits of MariaDB's YEAR(2): 70 to 99 are of the last century, 00 to 69 of this one; the binlog has all four."""
-    fault = text(b, pos, length, n, values, valid, at)
-    for i in range(n):
-        if valid[at + i]:
-            values[at + i] += 2000 if values[at + i] < 70 else 1900
-    return fault
-
-
 class IntegerCodec:
     """Codec of every whole number.
 
@@ -184,7 +174,7 @@ def _kernel(source_type: SourceType, *, from_text: bool) -> Kernel:
     if source_type.kind == "bit":
         return bits
     if from_text:
-        return short_year if source_type.is_short_year else text
+        return text
     if source_type.kind == "year":
         return year
     return unsigned if source_type.unsigned else signed
