@@ -58,6 +58,10 @@ class Difference:
     examples: tuple[str, ...] = ()
 
 
+_NUMBERS = {"bit": "{} + 0", "float": "{} * 1e0", "year(2)": "YEAR({})"}
+"""Types whose own text is not the whole value: a FLOAT has six digits there, and a YEAR(2) two."""
+
+
 @dataclass(frozen=True)
 class _Column:
     name: str
@@ -78,11 +82,7 @@ class _Column:
             return f"HEX({name})"
         if self.type in _NETWORK:
             return f"HEX(CAST({name} AS BINARY({_NETWORK[self.type]})))"
-        if self.type == "bit":
-            return f"CAST({name} + 0 AS CHAR)"
-        if self.type == "float":
-            return f"CAST({name} + 0e0 AS CHAR)"
-        return f"CAST({name} AS CHAR)"
+        return f"CAST({_NUMBERS.get(self.type, '{}').format(name)} AS CHAR)"
 
 
 def differences(
@@ -185,7 +185,7 @@ def _of(rows: Counter[Row], index: int) -> Counter[str | None]:
 def _columns(connection: Connection[Any], database: str, table: str) -> list[_Column]:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT column_name, data_type, column_key = 'PRI' FROM information_schema.columns "
+            "SELECT column_name, IF(column_type = 'year(2)', column_type, data_type), column_key = 'PRI' FROM information_schema.columns "
             # A virtual column by RAND() is another one each time that somebody reads it.
             "WHERE table_schema = %s AND table_name = %s AND COALESCE(generation_expression, '') NOT LIKE '%%rand(%%' "
             "ORDER BY ordinal_position",
