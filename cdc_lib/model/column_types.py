@@ -358,6 +358,10 @@ class SourceType:
         """Whether SELECT shows two digits of a year: MariaDB's YEAR(2), of which the binlog has all four."""
         return self.kind == "year" and self.text.lower().replace(" ", "").startswith("year(2)")
 
+    def whole_year(self, name: str) -> str:
+        """Return the SQL of a short year's four digits, where ``name`` is the quoted column; 0 for the year that is none."""
+        return f"IF(YEAR({name}) = 1900, 0, YEAR({name}))"
+
     @property
     def has_digits(self) -> bool:
         """Whether it is FLOAT(M,D) or DOUBLE(M,D): the server rounds what it looks up in an index, but not every value that it stores."""

@@ -188,7 +188,7 @@ def _selected(schema: TableSchema, column: Column) -> str:
     if column.type.family.is_float:
         return f"{quoted(column.name)} * 1e0"
     if column.type.is_short_year:
-        return f"YEAR({quoted(column.name)})"
+        return column.type.whole_year(quoted(column.name))
     # The binlog has MariaDB's INET4, INET6 and UUID as BINARY.
     if column.type.form in CAST_FORMS:
         return f"CAST({quoted(column.name)} AS BINARY({column.type.width}))"

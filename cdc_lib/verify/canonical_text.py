@@ -101,7 +101,7 @@ def _number(column: Column, name: str, value: str, null: bool) -> Cell:
     text = kind == "decimal" and column.type.precision > MAX_DECIMAL_DIGITS
     plain = kind in ("int", "decimal") and "zerofill" not in column.type.text.lower()
     lake = value if text else f"CAST({value} AS STRING)"
-    number = f"YEAR({name})" if column.type.is_short_year else f"({name} + 0)"
+    number = column.type.whole_year(name) if column.type.is_short_year else f"({name} + 0)"
     return Cell(column, name if plain else number, lake, null)
 
 

@@ -58,8 +58,8 @@ class Difference:
     examples: tuple[str, ...] = ()
 
 
-_NUMBERS = {"bit": "{} + 0", "float": "{} * 1e0", "year(2)": "YEAR({})"}
-"""Types whose own text is not the whole value: a FLOAT has six digits there, and a YEAR(2) two."""
+_NUMBERS = {"bit": "{} + 0", "float": "{} * 1e0", "double": "{} * 1e0", "year(2)": "IF(YEAR({0}) = 1900, 0, YEAR({0}))"}
+"""Types whose own text is not the whole value: a FLOAT has six digits there, a DOUBLE(m,d) d after the point, and a YEAR(2) two."""
 
 
 @dataclass(frozen=True)
