@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from py4j.protocol import Py4JJavaError
+
 from cdc_lib.backfill.refill import BatchRefill
 from cdc_lib.model.cursor import DRAIN, LAKE
 from cdc_lib.model.lake_table import MARKER_PROPERTY
@@ -15,6 +17,7 @@ from cdc_lib.pipeline import Pipeline
 from cdc_lib.plan.gaps import gap_of
 from cdc_lib.store import documents, layout
 from cdc_lib.store.windows import stored_windows
+from spark_jobs.errors import lacks_metadata
 from tests.chaos.lake_side import LakeSide
 from tests.chaos.shapes import MODES
 from tests.chaos.steps import Broken
@@ -65,9 +68,14 @@ class ForeignWriters:
         return [table for table in self.lake.tables() if table not in quarantined | self.changed]
 
     def choose(self, tables: Sequence[str]) -> str:
-        """Return one of the tables; empty if there is none, or its lake table was dropped with it."""
+        """Return one of the tables; empty if there is none, or its lake table was dropped with it, or was lost before that."""
         table = self.random.choice(tables) if tables else ""
-        return table if table and self.lake.spark().catalog.tableExists(self.lake.name(table)) else ""
+        try:
+            return table if table and self.lake.spark().catalog.tableExists(self.lake.name(table)) else ""
+        except Py4JJavaError as error:
+            if not lacks_metadata(error):
+                raise
+            return ""
 
     def lose_a_batch(self, since: int) -> None:
         """Delete a manifest or a file that the lake needs, and refill it.
