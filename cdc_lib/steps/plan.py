@@ -202,6 +202,8 @@ class Planning:
 
     def _without_versioned(self, cursor: Cursor, tables: Collection[tuple[str, str]]) -> Cursor:
         """Return the drain cursor with tables quarantined whose rows of the past the binlog has among those of now."""
+        if not tables:
+            return cursor
         known = {one.table for one in cursor.quarantined_tables}
         faulty = [
             FaultyTable(table, fault_of(versioned_table(table), cursor.position), cursor.position, None)

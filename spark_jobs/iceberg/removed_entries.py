@@ -9,8 +9,10 @@ from pyspark.sql import SparkSession
 from spark_jobs.iceberg.row_delta import each
 from spark_jobs.runtime.java_classes import JavaClasses, java_classes
 
+_INVOKE = "java.lang.invoke."
 
-def drop_removed_entries(session: SparkSession, table: Any) -> int:
+
+def drop_removed_entries(session: SparkSession, table: Any) -> None:
     """Write the manifests of the current snapshot again that name removed files; one commit, or none.
 
     Iceberg itself drops a manifest of removed files alone, with the next commit.
@@ -18,9 +20,6 @@ def drop_removed_entries(session: SparkSession, table: Any) -> int:
     Args:
         session: of the table.
         table: Iceberg's Java object, as it is now.
-
-    Returns:
-        How many manifests were written again.
     """
     snapshot = table.currentSnapshot()
     manifests = each(snapshot.dataManifests(table.io())) if snapshot is not None else ()
@@ -36,10 +35,6 @@ def drop_removed_entries(session: SparkSession, table: Any) -> int:
         )
         is_stale = _as(classes, of_class("java.util.function.Predicate"), _contains(classes, chosen, of_class))
         table.rewriteManifests().clusterBy(together).rewriteIf(is_stale).commit()
-    return len(stale)
-
-
-_INVOKE = "java.lang.invoke."
 
 
 def _as(classes: JavaClasses, interface: Any, handle: Any) -> Any:

@@ -133,16 +133,16 @@ class EraseOperator(SparkJobOperator):
             return self._erased(hook, context, erasing, by=f"{self.by(context)}, approved by {by}")
 
     def _erasing(self, hook: CdcHook) -> Erasing:
-        # They need PyIceberg, which no other task of these DAGs needs.
+        # PyIceberg and Arrow come with it: time that the parsing of DAG files must not take.
         from cdc_lib.erase.erasing import Erasing
 
-        keys, table = store_keys_of(hook.config), TableName.parse(self.table)
-        return Erasing.of(hook.pipeline(), table, listed(self.key), self.where, listed(self.values), keys)
+        key, values, table = listed(self.key), listed(self.values), TableName.parse(self.table)
+        return Erasing.of(hook.pipeline(), table, key, self.where, values, store_keys_of(hook.config))
 
     def _erased(self, hook: CdcHook, context: Context, erasing: Erasing, *, by: str) -> dict[str, Any]:
         erasure = erasing.begin(listed(self.columns), by=by, lake_only=is_on(self.lake_only))
-        arguments = f"--table={erasure.table}", f"--erasure={erasure.id}"
-        self.run_job(context, "erase", *arguments, handed=hook.store_handed_on())
+        named = f"--table={erasure.table}", f"--erasure={erasure.id}"
+        self.run_job(context, "erase", *named, handed=hook.store_handed_on())
         erased = erasing.finish(erasure)
         for title, places in (("left", erased.left.found), ("not read", erased.left.unread)):
             for one in places:
@@ -152,6 +152,7 @@ class EraseOperator(SparkJobOperator):
                 f"erasure {erasure.id} left something: let a run of the source's DAG merge, then clear this task"
             )
         if erased.left.unread:
-            unread = counted(len(erased.left.unread), "place")
-            raise AirflowFailException(f"erasure {erasure.id} is not proved: {unread} could not be read")
+            raise AirflowFailException(
+                f"erasure {erasure.id} is not proved: {counted(len(erased.left.unread), 'place')} could not be read"
+            )
         return {"erasure": erasure.id, "rewritten": erased.rewritten, "objects": erased.left.objects}

@@ -14,7 +14,9 @@ from tests.harness.shop.quarantine import cursor, manifest_of, rounds
 def test_a_table_with_system_versioning_stops_the_plan_and_the_window(mariadb_server, mariadb_database, tmp_path):
     """A DELETE of it is an UPDATE in the binlog; no row of the past may pass for one of now."""
     capture = Capture(mariadb_server, mariadb_database, tmp_path / "stop", start="latest")
-    aside = Capture(mariadb_server, mariadb_database, tmp_path / "aside", start="latest", on_error="quarantine")
+    quarantining = Capture(
+        mariadb_server, mariadb_database, tmp_path / "quarantine", start="latest", on_error="quarantine"
+    )
     capture.execute(
         "CREATE TABLE b (id INT PRIMARY KEY, row_start TIMESTAMP(6) NOT NULL, row_end TIMESTAMP(6) NOT NULL)"
     )
@@ -37,9 +39,9 @@ def test_a_table_with_system_versioning_stops_the_plan_and_the_window(mariadb_se
     with pytest.raises(UnsupportedValue, match="SYSTEM VERSIONING") as caught:
         capture.drain(window)
     assert caught.value.context["table"] == f"{mariadb_database}.a"
-    manifest = aside.drain(window)
+    manifest = quarantining.drain(window)
     assert [one.table for one in manifest.quarantined] == [f"{mariadb_database}.a"]
-    assert aside.ops(manifest, "b") == [("c", 1)]
+    assert quarantining.ops(manifest, "b") == [("c", 1)]
 
 
 _PERIODS = {

@@ -75,9 +75,8 @@ class Persons:
 
     def fail_over(self):
         self.pair.wait("seen.t")
-        time.sleep(
-            max(0, self.began + INTERVAL + 2 - time.monotonic())
-        )  # a search by time needs an earlier transaction
+        # A search by time needs an earlier transaction.
+        time.sleep(max(0, self.began + INTERVAL + 2 - time.monotonic()))
         self.pair.promote()
         self.shop.server = self.pair.standby
         self.shop.runs(2)
@@ -129,7 +128,7 @@ def killed(*_, **__):
 
 @pytest.mark.parametrize(("tables", "count", "kills"), [(2, 80, 1), pytest.param(30, 1000, 4, marks=pytest.mark.slow)])
 def test_erased_persons_do_not_come_back_and_the_others_stay(pair, tables, count, kills, tmp_path, lake, monkeypatch):
-    """The standby's binlog has their changes too, and is read from a minute before the failover on."""
+    """The standby's binlog has their changes too, and is read from half a minute before the failover on."""
     database = f"people_{secrets.token_hex(4)}"
     pair.primary.execute(f"CREATE DATABASE {database}")
     shop = Shop.on_running_spark(pair.primary, database, tmp_path, lake, monkeypatch)
