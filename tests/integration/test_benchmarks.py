@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.lake.__main__ import PARTS
+from tests.bench.newcomer import ALONE
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "tests" / "bench"
@@ -42,6 +44,7 @@ class Smoke:
         printed: texts in its output, with the names of the compared figures.
         peers: values of ``compared_to`` in its file.
         file: its file in the output folder; empty if it takes the path of the file.
+        needs: program that it starts and that a machine may not have.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Smoke:
     printed: tuple[str, ...]
     peers: frozenset[str] = frozenset()
     file: str = ""
+    needs: str = ""
 
 
 QUICK = [
@@ -86,6 +90,7 @@ SLOW = [
         frozenset({"the client", "one process"}),
     ),
     Smoke("verify", ("--rows", "500", "--rounds", "1"), ("cdc verify", "own scan"), frozenset({"the scan"})),
+    Smoke("newcomer", ("--parts", ALONE), ("debootstrap", "pip install", "cdc verify"), needs="debootstrap"),
     Smoke("growth", ("--runs", "2"), ("| 1 to 1 |", "metadata", "snapshots")),
     Smoke(
         "read",
@@ -181,9 +186,12 @@ def test_a_benchmark_runs_and_prints_its_figures(smoke, tmp_path):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("smoke", SLOW, ids=lambda smoke: "-".join([smoke.name, *smoke.arguments[:1]]))
 def test_a_longer_benchmark_runs_and_prints_its_figures(smoke, tmp_path):
+    if smoke.needs and shutil.which(smoke.needs) is None:
+        pytest.skip(f"no {smoke.needs} on PATH")
     check(smoke, tmp_path)
 
 
+@pytest.mark.turns(1)
 def test_every_benchmark_has_a_smoke_run():
     """Fails for a new benchmark that no test runs."""
     programs = set()
@@ -195,5 +203,6 @@ def test_every_benchmark_has_a_smoke_run():
     assert programs - NOT_BENCHMARKS == {smoke.name for smoke in (*QUICK, *SLOW)}
 
 
+@pytest.mark.turns(1)
 def test_every_part_of_the_lake_benchmark_has_a_smoke_run():
     assert {smoke.arguments[0] for smoke in SLOW if smoke.name == "lake"} == set(PARTS)
