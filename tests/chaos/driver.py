@@ -244,8 +244,11 @@ class Chaos:
     # --- steps
 
     def _plan(self) -> None:
-        outcome = self.steps.one("plan", allowed=self._waiting())
-        if outcome.error:
+        nowhere = self.failovers.refusals if self.failovers.pending else set()
+        outcome = self.steps.one("plan", allowed=self._waiting() | nowhere)
+        if outcome.error in nowhere:
+            self.failovers.begin_again()
+        elif outcome.error:
             self.workload.decide()  # as the message says
 
     def _ack_drain(self) -> None:

@@ -49,6 +49,17 @@ class Failovers:
         cursor = self.drain()
         return cursor is not None and str(cursor.identity.server_id) != self.site.primary.variable("server_id")
 
+    @property
+    def refusals(self) -> set[str]:
+        """The errors of a plan that another server answers: without a transaction or GTIDs of the cursor no place is found there."""
+        cursor = self.drain()
+        return {"PositionPurged"} if cursor and cursor.last is None and not cursor.gtids_known else set()
+
+    def begin_again(self) -> None:
+        """Follow the message of a plan without a place on the new server: its oldest file, and new snapshots of all tables."""
+        self._until("plan", allowed={"PositionPurged"})
+        self._until("resnapshot")
+
     def first_epoch_here(self) -> int:
         """Return the first epoch of the drain cursor's server, as far as it has what was read."""
         cursor = self.drain()
@@ -92,7 +103,7 @@ class Failovers:
         self.say("the address points to a standby that lags")
         self._note()
         self.site.lead_to_standby()
-        self.steps.one("plan", allowed={"ServerChanged", "TransactionsMissing", "SourceUnavailable"})
+        self.steps.one("plan", allowed={"ServerChanged", "TransactionsMissing", "SourceUnavailable", *self.refusals})
         self._caught_up()
         self._fail_over_by(self.site.hand_over)
 
@@ -119,10 +130,9 @@ class Failovers:
         accepting = config.failover.model_copy(update={"on_missing_transactions": "ignore"})
         self.steps.config = config.model_copy(update={"failover": accepting})
         try:
-            self._until("plan", allowed={"PositionPurged"})
+            self.begin_again()
         finally:
             self.steps.config = config
-        self._until("resnapshot")
 
     def _until(self, step: str, allowed: Collection[str] = ()) -> None:
         for _ in range(TRIES):
