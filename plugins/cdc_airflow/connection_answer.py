@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow.sdk import BaseHook
+
+from cdc_lib.errors import CdcError
 from cdc_lib.model.pace import counted
 
 if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
     from cdc_lib.model.finding import Finding
 
 MOST = 2000
 """Characters of an answer from a worker. Airflow 3.3 takes a longer one for a test that failed, and shows nothing of it."""
 
 _LEVELS = ("error", "unknown", "warning", "info", "ok")
+
+
+class TestedConnectionHook(BaseHook):
+    """The hook of a connection type of this package, behind whose Test button is what a run meets.
+
+    Args:
+        conn_id: id of the connection; by default the one that the type names.
+    """
+
+    __test__ = False  # pytest takes it for a class of tests
+    conn_name_attr = "conn_id"
+    default_conn_name: ClassVar[str]
+
+    def __init__(self, conn_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.conn_id = conn_id or self.default_conn_name
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Return whether a run can work with the connection, and one line for each finding."""
+        try:
+            return answer_of(self._findings(self.get_connection(self.conn_id)))
+        except CdcError as error:
+            return False, line_of("error", str(error))
+
+    @abstractmethod
+    def _findings(self, connection: Connection) -> Iterable[Finding]:
+        """Test the connection."""
 
 
 def answer_of(findings: Iterable[Finding]) -> tuple[bool, str]:

@@ -18,14 +18,22 @@ if TYPE_CHECKING:
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
-def named_connection(conn_id: str) -> Connection:
+def named_connection(conn_id: str, team: str | None = None) -> Connection:
     """Return a connection of Airflow.
+
+    Args:
+        conn_id: its id.
+        team: in the API server, whose connections count too; a task has those of its own team.
 
     Raises:
         ConfigError: there is none of this id.
     """
     try:
-        return BaseHook.get_connection(conn_id)
+        if team is None:
+            return BaseHook.get_connection(conn_id)
+        from airflow.models.connection import Connection as StoredConnection
+
+        return StoredConnection.get_connection_from_secrets(conn_id, team_name=team)
     except AirflowNotFoundException as error:
         raise ConfigError(
             f"there is no Airflow connection {conn_id}", hint="Add it under Admin → Connections."

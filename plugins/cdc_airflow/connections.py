@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
-from cdc_airflow.connection_answer import answer_of, line_of
+from cdc_airflow.connection_answer import TestedConnectionHook
 from cdc_airflow.connection_fields import checked, extra_of, lacking, named_connection
 from cdc_airflow.connection_forms import with_form
 from cdc_airflow.get_provider_info import SOURCE_TYPE, STORE_TYPE
@@ -37,7 +36,7 @@ from cdc_lib.config.credentials import (
 )
 from cdc_lib.config.server import ServerConfig, TlsConfig
 from cdc_lib.config.tables import TablesConfig
-from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.errors import ConfigError
 from cdc_lib.model.azure_secret import azure_secret
 from cdc_lib.model.service_account import service_account
 
@@ -49,33 +48,19 @@ if TYPE_CHECKING:
 
 
 @with_form
-class SourceConnectionHook(BaseHook):
+class SourceConnectionHook(TestedConnectionHook):
     """A connection of the type "MySQL binlog source": the log-in of a source, and a test of its server.
 
     Runs take the log-in from it (``server.connection``), and host, tables and TLS from the source file. The test takes these
     from the connection, or from the source file that it names.
-
-    Args:
-        conn_id: id of the connection.
     """
 
-    conn_name_attr = "conn_id"
     default_conn_name = "cdc_mysql_default"
     conn_type = SOURCE_TYPE
     hook_name = "MySQL binlog source"
 
-    def __init__(self, conn_id: str = default_conn_name, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.conn_id = conn_id
-
-    def test_connection(self) -> tuple[bool, str]:
-        """Run the preflight; return whether a run can work, and one line for each finding."""
-        try:
-            return answer_of(self._findings(self.get_connection(self.conn_id)))
-        except CdcError as error:
-            return False, line_of("error", str(error))
-
-    def _findings(self, connection: Connection) -> list[Finding]:
+    def _findings(self, connection: Connection) -> Iterable[Finding]:
+        """Run the preflight."""
         from cdc_lib.doctor.examine import examine, examine_server
         from cdc_lib.source import Source
 
@@ -90,38 +75,24 @@ class SourceConnectionHook(BaseHook):
 
 
 @with_form
-class StoreConnectionHook(BaseHook):
+class StoreConnectionHook(TestedConnectionHook):
     """A connection of the type "CDC store": the keys of a store, and a test that writes, reads and removes an object.
 
     Runs take the keys from it (``store.connection``), and everything else from the source file.
-
-    Args:
-        conn_id: id of the connection.
     """
 
-    conn_name_attr = "conn_id"
     default_conn_name = "cdc_store_default"
     conn_type = STORE_TYPE
     hook_name = "CDC store"
 
-    def __init__(self, conn_id: str = default_conn_name, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.conn_id = conn_id
-
-    def test_connection(self) -> tuple[bool, str]:
-        """Write, replace, read and delete a probe; return whether that works, and one line for each finding."""
+    def _findings(self, connection: Connection) -> Iterable[Finding]:
+        """Write, replace, read and delete a probe."""
         from cdc_lib.doctor.store_check import check_store
         from cdc_lib.store.objects.open import open_store
 
-        try:
-            connection = self.get_connection(self.conn_id)
-            given = {
-                name: value for name, value in extra_of(connection).items() if name in _STORE_SETTINGS and value != ""
-            }
-            config = checked(StoreConfig, given, connection)
-            return answer_of(check_store(config, open_store(config, keys_of(connection, config))))
-        except CdcError as error:
-            return False, line_of("error", str(error))
+        given = {name: value for name, value in extra_of(connection).items() if name in _STORE_SETTINGS and value != ""}
+        config = checked(StoreConfig, given, connection)
+        return check_store(config, open_store(config, keys_of(connection, config)))
 
 
 AZURE_CLOUDS = (
@@ -342,15 +313,19 @@ _MISSING = {
 }
 
 
-def store_keys_of(config: SourceConfig) -> StoreKeys | None:
+def store_keys_of(config: SourceConfig, team: str | None = None) -> StoreKeys | None:
     """Return the keys of the connection that ``store.connection`` names; None when the file names none.
+
+    Args:
+        config: of the source.
+        team: as in :func:`~cdc_airflow.connection_fields.named_connection`.
 
     Raises:
         ConfigError: there is no such connection, or it has no keys.
     """
     if config.store.connection is None:
         return None
-    connection = named_connection(config.store.connection)
+    connection = named_connection(config.store.connection, team)
     refuse_other_store(connection, config.store)
     if endpoint := config.lake.properties.get("s3.endpoint"):
         refuse_other_store(connection, config.store.model_copy(update={"endpoint_url": endpoint}))
@@ -360,15 +335,15 @@ def store_keys_of(config: SourceConfig) -> StoreKeys | None:
     return keys
 
 
-def open_store_of(config: SourceConfig) -> ObjectStore:
-    """Open the store of a source, with the keys of the connection that its file names.
+def open_store_of(config: SourceConfig, team: str | None) -> ObjectStore:
+    """Open the store of a source, with the keys of the connection that its file names; arguments as of :func:`store_keys_of`.
 
     Raises:
         ConfigError: there is no such connection, or it has no keys.
     """
     from cdc_lib.store.objects.open import open_store
 
-    return open_store(config.store, store_keys_of(config))
+    return open_store(config.store, store_keys_of(config, team))
 
 
 def _server(connection: Connection, extra: Mapping[str, Any]) -> ServerConfig:

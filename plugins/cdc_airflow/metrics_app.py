@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.api_fastapi.core_api.security import get_user
 from airflow.configuration import conf
@@ -27,6 +26,7 @@ from fastapi.security.utils import get_authorization_scheme_param
 from cdc_airflow.connections import open_store_of
 from cdc_airflow.dag_ids import dag_id
 from cdc_airflow.factory import sources_of_the_api_server
+from cdc_airflow.teams import readable, team_of
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.errors import CdcError
 from cdc_lib.source import Source
@@ -78,7 +78,7 @@ class Readings:
 
 
 def _read(config: SourceConfig) -> Scraped:
-    return figures_of(Source.over(config, open_store_of(config)))
+    return figures_of(Source.over(config, open_store_of(config, team_of(dag_id(config.source)))))
 
 
 def _outcome(name: str, future: Future[Scraped]) -> Scraped | None:
@@ -103,7 +103,7 @@ class MetricsClient:
         if self.user is None:
             return loaded
         dags = {dag_id(one.source) for one in loaded}
-        allowed = get_auth_manager().filter_authorized_dag_ids(dag_ids=dags, user=self.user)
+        allowed = readable(dags, self.user)
         return [one for one in loaded if dag_id(one.source) in allowed]
 
 

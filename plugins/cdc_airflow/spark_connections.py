@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from airflow.sdk import BaseHook
 from airflow.sdk.log import mask_secret
 
-from cdc_airflow.connection_answer import answer_of, line_of
+from cdc_airflow.connection_answer import TestedConnectionHook
 from cdc_airflow.connection_fields import checked, lacking, named_connection
 from cdc_airflow.connection_forms import with_form
 from cdc_airflow.get_provider_info import SPARK_TYPE
 from cdc_lib.config.work import MergeConfig, SparkServerConfig
-from cdc_lib.errors import CdcError, ConfigError
+from cdc_lib.errors import ConfigError
 from cdc_lib.model.spark_master import MASTERS
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from cdc_lib.config import SourceConfig
     from cdc_lib.jobs.client import SparkServer
+    from cdc_lib.model.finding import Finding
 
 MASTER_TYPE = "spark"
 """Airflow's own type of connections to Spark."""
@@ -39,32 +39,20 @@ _TAKE = (
 
 
 @with_form
-class SparkServerConnectionHook(BaseHook):
-    """A connection of the type "CDC Spark server": its address and token, and a test that asks it for its status.
+class SparkServerConnectionHook(TestedConnectionHook):
+    """A connection of the type "CDC Spark server": its address and token, and a test that asks it for its status."""
 
-    Args:
-        conn_id: id of the connection.
-    """
-
-    conn_name_attr = "conn_id"
     default_conn_name = "cdc_spark_default"
     conn_type = SPARK_TYPE
     hook_name = "CDC Spark server"
 
-    def __init__(self, conn_id: str = default_conn_name, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.conn_id = conn_id
-
-    def test_connection(self) -> tuple[bool, str]:
-        """Ask the server for its status; return whether it answers, and what it says."""
+    def _findings(self, connection: Connection) -> Iterable[Finding]:
+        """Ask the server for its status."""
         from cdc_lib.doctor.spark_check import check_spark_server
 
-        try:
-            spark = _server_of(self.get_connection(self.conn_id))
-            assert spark.server is not None
-            return answer_of(check_spark_server(spark.server, spark.environ))
-        except CdcError as error:
-            return False, line_of("error", str(error))
+        spark = _server_of(connection)
+        assert spark.server is not None
+        return check_spark_server(spark.server, spark.environ)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
 from tests.harness.airflow.api_server import ApiServer
 from tests.harness.airflow.browser import NARROW, WIDE, chromium, logged_in
+from tests.harness.airflow.one_dag_auth import CLERK
 from tests.harness.airflow.page_source import PageSource
 
 pytestmark = pytest.mark.skipif(not IS_3_2, reason="Airflow 3.1 shows no page")
@@ -213,6 +214,22 @@ def test_a_viewer_has_nothing_to_act_with(viewer: Page, server: ApiServer):
     assert viewer.get_by_role("group", name="Actions").count() == 0
     for name in ("Run now", "Verify", "Snapshot", "Backfill", "Resume", "Answer", "Rewind"):
         assert viewer.get_by_role("button", name=name).count() == 0
+
+
+def test_a_user_of_one_source_finds_that_alone_and_acts_on_it(browser: Browser, server: ApiServer, shop: PageSource):
+    """The role is an operator's. The other sources are in no list, and their addresses say why nothing is shown."""
+    with logged_in(browser, server, CLERK) as page:
+        faults = show(page, server, "plugin/cdc")
+        expect(page.get_by_role("link", name="shop", exact=True)).to_be_visible()
+        expect(page.get_by_role("row")).to_have_count(2)  # with the header
+        show(page, server, "plugin/cdc/cdc_billing")
+        expect(page.get_by_text("You may not see this.")).to_be_visible()
+        assert page.get_by_role("region", name="Tables", exact=True).count() == 0
+        picture(page, "cdc-not-yours")
+        show(page, server, "plugin/cdc/cdc_shop")
+        expect(page.get_by_role("group", name="Actions")).to_be_visible()
+        expect(page.get_by_role("button", name="Snapshot shop.orders")).to_be_enabled()
+        assert not faults
 
 
 @pytest.fixture

@@ -7,30 +7,24 @@ object that is stored.
 
 from __future__ import annotations
 
-import io
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import Any, BinaryIO, ClassVar, cast
+from collections.abc import Iterable, Iterator
+from datetime import UTC
+from typing import Any, BinaryIO
 
 from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobBlock
 
 from cdc_lib.errors import CorruptBatch
-from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
+from cdc_lib.ports import ObjectInfo, StoredObject
 from cdc_lib.store.objects.azure_client import CONNECTIONS, AzureContainer, code_of
 from cdc_lib.store.objects.azure_options import AzureOptions
+from cdc_lib.store.objects.cloud import CloudStore
 from cdc_lib.store.objects.deletes import delete_each
 from cdc_lib.store.objects.key_order import in_order_of_keys
 from cdc_lib.store.objects.keys import check_key, check_prefix, hint_of_missing
-from cdc_lib.store.objects.own_write import written_under_condition
-from cdc_lib.store.objects.probe import ConditionsProbe
-from cdc_lib.store.objects.streams import RangeReader, completed
-
-READ_AHEAD = 256 << 10
-"""Bytes that a small read asks for, so that a Parquet footer is one request."""
+from cdc_lib.store.objects.streams import read_by_ranges
 
 _ABSENT = ("BlobNotFound", "ResourceNotFound")
 _CONDITION_FALSE = ("BlobAlreadyExists", "ConditionNotMet", *_ABSENT)
@@ -39,7 +33,7 @@ _CONDITION_FALSE = ("BlobAlreadyExists", "ConditionNotMet", *_ABSENT)
 _IF_FREE: dict[str, Any] = {"overwrite": False}
 
 
-class AzureStore:
+class AzureStore(CloudStore):
     """An object store in a container of Azure Blob Storage; safe to share between threads.
 
     Before its first conditional write a process tries the store with a few tiny objects, once (see :meth:`probe`).
@@ -51,19 +45,12 @@ class AzureStore:
         options: connection options.
     """
 
-    _probe: ClassVar[ConditionsProbe] = ConditionsProbe()
-
     def __init__(self, container: str, host: str, prefix: str = "", options: AzureOptions | None = None) -> None:
         self.container = container
         self.host = host
-        self.prefix = check_key(prefix) if prefix else ""
         self.options = options or AzureOptions()
+        super().__init__(f"abfss://{container}@{host}", prefix, self.options.endpoint_url, self.options.patience)
         self._azure = AzureContainer(container, host, f"{prefix}/" if prefix else "", self.options)
-
-    def __repr__(self) -> str:
-        """Text for messages; holds no secret."""
-        place = f"abfss://{self.container}@{self.host}/{self.prefix}"
-        return f"AzureStore({place}, endpoint_url={self.options.endpoint_url})"
 
     def get(self, key: str) -> StoredObject | None:
         """Return a whole object, or None if it does not exist."""
@@ -93,12 +80,6 @@ class AzureStore:
         """Overwrite the object if it still has this etag; returns the new etag, else None."""
         unchanged = {"overwrite": True, "etag": etag, "match_condition": MatchConditions.IfNotModified}
         return self._put_if(key, data, unchanged)
-
-    @contextmanager
-    def open_write(self, key: str) -> Iterator[BinaryIO]:
-        """Stream a large object; it appears when the block ends without an error, else never."""
-        with completed(_AzureUpload(self._azure, check_key(key))) as file:
-            yield file
 
     def open_read(self, key: str) -> BinaryIO:
         """Open an object for reading with seek; raises CorruptBatch if it does not exist.
@@ -138,7 +119,7 @@ class AzureStore:
         def fetch(start: int, stop: int) -> bytes:
             return self._azure.do("read an object", key, lambda: read(start, stop))
 
-        return cast("BinaryIO", io.BufferedReader(RangeReader(int(found.size), fetch), READ_AHEAD))
+        return read_by_ranges(int(found.size), fetch)
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """List every object whose key starts with the prefix, in the order of their keys."""
@@ -148,46 +129,25 @@ class AzureStore:
         """Delete objects, some at the same time; a missing one is no error."""
         delete_each(keys, self._delete, CONNECTIONS // 2)
 
-    def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:  # noqa: ARG002 - as the port has it
-        """Return nothing: Azure removes blocks that were not committed within a week, and they cannot be removed before."""
-        check_prefix(prefix)
-        return ()
-
-    def discard(self, writes: Iterable[Unfinished]) -> None:
-        """Remove unfinished writes, of which there are none."""
-
     def url(self, key: str) -> str:
         """Return the address by which Spark reads the object; Hadoop's name of a server without TLS is ``abfs``."""
         scheme = "abfs" if (self.options.endpoint_url or "").startswith("http:") else "abfss"
         return f"{scheme}://{self.container}@{self.host}/{self._azure.base}{check_key(key)}"
 
-    def probe(self) -> None:
-        """Test the conditional writes of this store, once per process.
-
-        Raises:
-            ConfigError: it ignores a condition, or access is denied.
-            StoreUnavailable: it does not respond.
-        """
-        self._probe.once((self.options.endpoint_url, self.host, self.container, self.prefix), self)
-
     def _upload(self, key: str, data: bytes, condition: dict[str, Any]) -> str:
         return str(self._azure.blob(key).upload_blob(data, length=len(data), **condition)["etag"])
 
-    def _put_if(self, key: str, data: bytes, condition: dict[str, Any]) -> str | None:
-        """Write under a condition; returns the etag, or None if the condition is false."""
-        check_key(key)
-        self.probe()
+    def _send_if(self, key: str, data: bytes, condition: dict[str, Any]) -> str | None:
+        with self._azure.translate_errors("write an object", key):
+            try:
+                return self._upload(key, data, condition)
+            except HttpResponseError as error:
+                if code_of(error) in _CONDITION_FALSE:
+                    return None
+                raise
 
-        def send() -> str | None:
-            with self._azure.translate_errors("write an object", key):
-                try:
-                    return self._upload(key, data, condition)
-                except HttpResponseError as error:
-                    if code_of(error) in _CONDITION_FALSE:
-                        return None
-                    raise
-
-        return written_under_condition(self, key, data, send, self.options.patience)
+    def _upload_of(self, key: str) -> _AzureUpload:
+        return _AzureUpload(self._azure, key)
 
     def _listed(self, prefix: str) -> Iterator[ObjectInfo]:
         base = self._azure.base

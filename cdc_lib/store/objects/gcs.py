@@ -7,35 +7,30 @@ recognized by the object that is stored.
 
 from __future__ import annotations
 
-import io
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import Any, BinaryIO, ClassVar, cast
+from datetime import UTC
+from typing import Any, BinaryIO, cast
 
 from google.api_core.exceptions import NotFound, PreconditionFailed
 
 from cdc_lib.errors import ConfigError, CorruptBatch, StoreError
-from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
+from cdc_lib.ports import ObjectInfo, StoredObject
+from cdc_lib.store.objects.cloud import CloudStore
 from cdc_lib.store.objects.deletes import delete_each
 from cdc_lib.store.objects.gcs_client import CONNECTIONS, GoogleBucket
 from cdc_lib.store.objects.gcs_options import GcsOptions
 from cdc_lib.store.objects.keys import check_key, check_prefix, hint_of_missing
-from cdc_lib.store.objects.own_write import written_under_condition
-from cdc_lib.store.objects.probe import ConditionsProbe
-from cdc_lib.store.objects.streams import PART_BYTES, RangeReader, completed
+from cdc_lib.store.objects.streams import PART_BYTES, read_by_ranges
 
 log = logging.getLogger(__name__)
-
-READ_AHEAD = 256 << 10
-"""Bytes that a small read asks for, so that a Parquet footer is one request."""
 
 _ABSENT = 0
 """Generation of an object that does not exist, in a condition."""
 
 
-class GcsStore:
+class GcsStore(CloudStore):
     """An object store in a bucket of Google Cloud Storage; safe to share between threads.
 
     Before its first conditional write a process tries the store with a few tiny objects, once (see :meth:`probe`).
@@ -46,17 +41,11 @@ class GcsStore:
         options: connection options.
     """
 
-    _probe: ClassVar[ConditionsProbe] = ConditionsProbe()
-
     def __init__(self, bucket: str, prefix: str = "", options: GcsOptions | None = None) -> None:
         self.bucket = bucket
-        self.prefix = check_key(prefix) if prefix else ""
         self.options = options or GcsOptions()
+        super().__init__(f"gs://{bucket}", prefix, self.options.endpoint_url, self.options.patience)
         self._gcs = GoogleBucket(bucket, f"{prefix}/" if prefix else "", self.options)
-
-    def __repr__(self) -> str:
-        """Text for messages; holds no secret."""
-        return f"GcsStore(gs://{self.bucket}/{self.prefix}, endpoint_url={self.options.endpoint_url})"
 
     def get(self, key: str) -> StoredObject | None:
         """Return a whole object, or None if it does not exist."""
@@ -80,12 +69,6 @@ class GcsStore:
         """Overwrite the object if it still has this etag; returns the new etag, else None."""
         check_key(key)
         return self._put_if(key, data, int(etag)) if etag.isdecimal() and int(etag) != _ABSENT else None
-
-    @contextmanager
-    def open_write(self, key: str) -> Iterator[BinaryIO]:
-        """Stream a large object; it appears when the block ends without an error, else never."""
-        with completed(_GcsUpload(self._gcs, check_key(key))) as file:
-            yield file
 
     def open_read(self, key: str) -> BinaryIO:
         """Open an object for reading with seek; raises CorruptBatch if it does not exist.
@@ -115,7 +98,7 @@ class GcsStore:
                     ) from error
             return cast("bytes", part)
 
-        return cast("BinaryIO", io.BufferedReader(RangeReader(blob.size, fetch), READ_AHEAD))
+        return read_by_ranges(blob.size, fetch)
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """List every object whose key starts with the prefix, in the order of their keys."""
@@ -132,26 +115,9 @@ class GcsStore:
         """Delete objects, some at the same time; a missing one is no error."""
         delete_each(keys, self._delete, CONNECTIONS // 2)
 
-    def unfinished(self, prefix: str, before: datetime) -> Sequence[Unfinished]:  # noqa: ARG002 - as the port has it
-        """Return nothing: Google lists no unfinished uploads, bills none, and removes them within a week."""
-        check_prefix(prefix)
-        return ()
-
-    def discard(self, writes: Iterable[Unfinished]) -> None:
-        """Remove unfinished writes, of which there are none."""
-
     def url(self, key: str) -> str:
         """Return the address by which Spark reads the object."""
         return f"gs://{self.bucket}/{self._gcs.base}{check_key(key)}"
-
-    def probe(self) -> None:
-        """Test the conditional writes of this store, once per process.
-
-        Raises:
-            ConfigError: it ignores a condition, or access is denied.
-            StoreUnavailable: it does not respond.
-        """
-        self._probe.once((self.options.endpoint_url, self.bucket, self.prefix), self)
 
     @contextmanager
     def _none_if_missing(self) -> Iterator[None]:
@@ -165,19 +131,15 @@ class GcsStore:
         with self._gcs.translate_errors("delete an object", key), self._none_if_missing():
             self._gcs.blob(key).delete(**self._gcs.again)
 
-    def _put_if(self, key: str, data: bytes, generation: int) -> str | None:
-        """Write under a condition; returns the etag, or None if the condition is false."""
-        check_key(key)
-        self.probe()
+    def _send_if(self, key: str, data: bytes, condition: int) -> str | None:
+        with self._gcs.translate_errors("write an object", key):
+            try:
+                return self._gcs.upload(key, data, if_generation_match=condition, **self._gcs.once)
+            except PreconditionFailed:
+                return None
 
-        def send() -> str | None:
-            with self._gcs.translate_errors("write an object", key):
-                try:
-                    return self._gcs.upload(key, data, if_generation_match=generation, **self._gcs.once)
-                except PreconditionFailed:
-                    return None
-
-        return written_under_condition(self, key, data, send, self.options.patience)
+    def _upload_of(self, key: str) -> _GcsUpload:
+        return _GcsUpload(self._gcs, key)
 
 
 class _GcsUpload:

@@ -7,7 +7,6 @@ object that is stored.
 from __future__ import annotations
 
 import hashlib
-import io
 import logging
 import re
 import ssl
@@ -16,7 +15,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypedDict, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict, cast
 
 import boto3.session
 from botocore.config import Config
@@ -33,20 +32,17 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 from cdc_lib.errors import ConfigError, CorruptBatch, StoreError, StoreUnavailable
 from cdc_lib.ports import ObjectInfo, StoredObject, Unfinished
+from cdc_lib.store.objects.cloud import CloudStore
 from cdc_lib.store.objects.keys import check_key, check_prefix, hint_of_missing, unreached
 from cdc_lib.store.objects.own_write import etag_of_own_write
-from cdc_lib.store.objects.probe import ConditionsProbe
 from cdc_lib.store.objects.s3_errors import CONFLICT, NOT_FOUND, PRECONDITION_FAILED, fault_of
 from cdc_lib.store.objects.s3_options import S3Options
-from cdc_lib.store.objects.streams import RangeReader, completed
+from cdc_lib.store.objects.streams import read_by_ranges
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 log = logging.getLogger(__name__)
-
-READ_AHEAD = 256 << 10
-"""Bytes that a small read asks for, so that a Parquet footer is one request."""
 
 _KEYS_OF_ONE_DELETE = 1000
 _NOT_TRUSTED = re.compile(r"CERTIFICATE_VERIFY_FAILED\]\s*(.*)|(hostname '.*' doesn't match .*)", re.DOTALL)
@@ -59,7 +55,7 @@ class _Named(TypedDict):
     Key: str
 
 
-class S3Store:
+class S3Store(CloudStore):
     """An object store in a bucket; safe to share between threads.
 
     Before its first conditional write a process tries the store with a few tiny objects, once (see :meth:`probe`).
@@ -70,17 +66,13 @@ class S3Store:
         options: connection options.
     """
 
-    _probe: ClassVar[ConditionsProbe] = ConditionsProbe()
-
     def __init__(self, bucket: str, prefix: str = "", options: S3Options | None = None) -> None:
         self.bucket = bucket
-        self.prefix = check_key(prefix) if prefix else ""
         self.options = options or S3Options()
+        super().__init__(
+            f"s3://{bucket}", prefix, self.options.endpoint_url, patience=0
+        )  # its client sends again itself
         self._s3 = _Bucket(bucket, f"{prefix}/" if prefix else "", self.options)
-
-    def __repr__(self) -> str:
-        """Text for messages; holds no secret."""
-        return f"S3Store(s3://{self.bucket}/{self.prefix}, endpoint_url={self.options.endpoint_url})"
 
     def get(self, key: str) -> StoredObject | None:
         """Return a whole object, or None if it does not exist."""
@@ -105,12 +97,6 @@ class S3Store:
         """Overwrite the object if it still has this etag; returns the new etag, else None."""
         return self._put_if(key, data, {"IfMatch": etag})
 
-    @contextmanager
-    def open_write(self, key: str) -> Iterator[BinaryIO]:
-        """Stream a large object; it appears when the block ends without an error, else never."""
-        with completed(_S3Upload(self._s3, key)) as file:
-            yield file
-
     def open_read(self, key: str) -> BinaryIO:
         """Open an object for reading with seek; raises CorruptBatch if it does not exist.
 
@@ -131,7 +117,7 @@ class S3Store:
             with self._s3.translate_errors("read an object", key):
                 return self._s3.read(key, Range=f"bytes={start}-{stop - 1}", IfMatch=head["ETag"]).data
 
-        return cast("BinaryIO", io.BufferedReader(RangeReader(head["ContentLength"], fetch), READ_AHEAD))
+        return read_by_ranges(head["ContentLength"], fetch)
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """List every object whose key starts with the prefix, in the order of their keys."""
@@ -181,30 +167,16 @@ class S3Store:
         """Return the address by which Spark reads the object."""
         return f"s3a://{self.bucket}/{self._s3.named(key)['Key']}"
 
-    def probe(self) -> None:
-        """Test the conditional writes of this store, once per process.
-
-        Raises:
-            ConfigError: it ignores a condition, or access is denied.
-            StoreUnavailable: it does not respond.
-        """
-        self._probe.once((self.options.endpoint_url, self.bucket, self.prefix), self)
-
-    def _put_if(self, key: str, data: bytes, condition: dict[str, str]) -> str | None:
-        """Write under a condition; returns the etag, or None if the condition is false."""
-        self.probe()
+    def _send_if(self, key: str, data: bytes, condition: dict[str, str]) -> str | None:
         try:
             with self._s3.translate_errors("write an object", key):
                 return self._s3.put_if(key, data, condition)
-        except StoreUnavailable:
-            # The write may have been done before the connection broke. If not, the error is raised.
-            etag = etag_of_own_write(self, key, data)
-            if etag is None:
-                raise
-            return etag
         except _ConditionFailed as failed:
             # Only a request that was sent twice can have failed on what itself had written.
             return etag_of_own_write(self, key, data) if failed.sent_twice else None
+
+    def _upload_of(self, key: str) -> _S3Upload:
+        return _S3Upload(self._s3, key)
 
 
 class _Bucket:

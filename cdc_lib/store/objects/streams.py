@@ -19,6 +19,10 @@ MOST_PARTS = 10_000
 """Maximum parts of one S3 object (Amazon S3 user guide, "multipart upload limits")."""
 
 
+READ_AHEAD = 256 << 10
+"""Bytes that a small read asks for, so that a Parquet footer is one request."""
+
+
 class Upload(Protocol):
     """An upload of one object, in parts or in one request."""
 
@@ -116,6 +120,11 @@ def completed(upload: Upload) -> Iterator[BinaryIO]:
     except BaseException:
         upload.abort()
         raise
+
+
+def read_by_ranges(size: int, fetch: Callable[[int, int], bytes]) -> BinaryIO:
+    """Return a file for reading; arguments as of :class:`RangeReader`."""
+    return cast("BinaryIO", io.BufferedReader(RangeReader(size, fetch), READ_AHEAD))
 
 
 class RangeReader(io.RawIOBase):

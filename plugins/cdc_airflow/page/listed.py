@@ -10,13 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from airflow.api_fastapi.core_api.security import requires_access_dag
-from fastapi import Depends
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import Depends, HTTPException
 
 from cdc_airflow.connections import store_keys_of
 from cdc_airflow.dag_ids import dag_id
 from cdc_airflow.factory import sources_of_the_api_server
 from cdc_airflow.page.desk import Desk, Question
+from cdc_airflow.teams import readable, team_of
 from cdc_lib.config import Loaded, SourceConfig, load_sources
 from cdc_lib.errors import CdcError, ConfigError
 from cdc_lib.ports import ObjectStore
@@ -153,7 +154,7 @@ class Folder:
 
     def _store_of(self, config: SourceConfig) -> ObjectStore:
         """Return the store of a source: one for all sources with the same settings and keys."""
-        keys = store_keys_of(config)
+        keys = store_keys_of(config, team_of(dag_id(config.source)))
         key = (config.store.model_dump_json(), keys)
         if key not in self._stores:
             self._stores[key] = open_store(config.store, keys, impatient=True)
@@ -183,7 +184,13 @@ def folder() -> Folder:
 AFolder = Annotated[Folder, Depends(folder)]
 """The folder of sources, for an endpoint."""
 
-MAY_READ = Depends(requires_access_dag("GET"))
+
+def _may_read(dag_id: str, user: GetUserDep) -> None:
+    if dag_id not in readable([dag_id], user):
+        raise HTTPException(403, "Forbidden")
+
+
+MAY_READ = Depends(_may_read)
 """For endpoints whose path has ``{dag_id}``: the user may read this DAG, as Airflow's own pages ask."""
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel
 
 from cdc_airflow.page.desk import NoAnswer
 from cdc_airflow.page.listed import AFolder, Faulty, Listed
+from cdc_airflow.teams import readable
 from cdc_lib.errors import CdcError
 from cdc_lib.status.holdings import Holdings
 from cdc_lib.status.source_state import WORST_FIRST, SourceState, rows_per_second, state_of
@@ -63,8 +63,7 @@ def list_sources(
 ) -> SourceList:
     """Return the sources whose DAGs the user may read."""
     found = folder.sources()
-    allowed = get_auth_manager().filter_authorized_dag_ids(dag_ids=set(found), user=user)
-    mine = {dag_id: found[dag_id] for dag_id in sorted(allowed)}
+    mine = {dag_id: found[dag_id] for dag_id in sorted(readable(found, user))}
     answers = folder.desk.ask_all([one.held for one in mine.values() if isinstance(one, Listed)])
     lines = []
     for dag_id, one in mine.items():

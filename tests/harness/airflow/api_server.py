@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -23,6 +24,8 @@ class ApiServer(AirflowStandalone):
 
     program = (sys.executable, "-m", "airflow", "api-server")
     components = ("metadatabase",)
+    teams: Sequence[str] = ()
+    """Teams that are made before it starts, as it asks for those of its users."""
 
     @classmethod
     def with_page(cls, home: Path) -> Self:
@@ -36,15 +39,23 @@ class ApiServer(AirflowStandalone):
     def start(self) -> Self:
         """Make the database, and start."""
         put_database(self.home)
+        for team in self.teams:
+            self.airflow("teams", "create", team)
         return super().start()
 
-    def read_dags(self) -> None:
-        """Read the files of DAGs into the database, as the DAG processor does."""
-        self._airflow("dags", "reserialize")
+    def read_dags(self, bundle: str = "dags-folder", **env: str) -> None:
+        """Read the files of a bundle of DAGs into the database, as its DAG processor does, which has variables of its own."""
+        self.airflow("dags", "reserialize", "--bundle-name", bundle, **env)
 
-    def _airflow(self, *arguments: str) -> None:
+    def airflow(self, *arguments: str, **env: str) -> None:
+        """Run a command of Airflow.
+
+        Raises:
+            RuntimeError: it failed.
+        """
         command = [sys.executable, "-m", "airflow", *arguments]
-        done = subprocess.run(command, env={**os.environ, **self.env}, capture_output=True, text=True, check=False)
+        environment = {**os.environ, **self.env, **env}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"airflow {' '.join(arguments)} failed\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
 

@@ -15,11 +15,11 @@ import yaml
 from cdc_lib.model.table_name import TableName
 from tests.harness.airflow.api_server import ApiServer
 from tests.harness.airflow.one_dag_auth import CLERK
+from tests.harness.airflow.page_answers import RESOURCES, ask
 from tests.harness.airflow.page_source import PageSource
 
 Make = Callable[..., PageSource]
 
-RESOURCES = ("", "/windows", "/tables", "/cuts", "/moves", "/history", "/actions")
 HOSTILE = (
     TableName("<script>alert(1)</script>", "${jndi:ldap://x}"),
     TableName("../../etc", "passwd"),
@@ -43,19 +43,6 @@ def shop(make: Make, server: ApiServer) -> PageSource:
 def viewer(server: ApiServer, shop: PageSource) -> Iterator[httpx.Client]:
     with server.as_user("viewer") as client:
         yield client
-
-
-def ask(client: httpx.Client, path: str, wanted: int = 200, **query: Any) -> Any:
-    """Ask as the page does: again as long as the store is being read."""
-    deadline = time.monotonic() + 60
-    while True:
-        answer = client.get(f"/cdc/page{path}", params=query)
-        body = answer.json() if answer.headers["content-type"] == "application/json" else None
-        reading = isinstance(body, dict) and (body.get("reading") or body.get("states", {}).get("reading"))
-        if not reading or time.monotonic() > deadline:
-            assert answer.status_code == wanted, answer.text
-            return body
-        time.sleep(0.2)
 
 
 def line(client: httpx.Client, source: PageSource) -> dict[str, Any]:

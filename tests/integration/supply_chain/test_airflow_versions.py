@@ -96,7 +96,10 @@ def whole(found, broken=OF_AIRFLOW_3_3):
     assert found.pop("dags") == [
         "cdc_maintenance",
         "cdc_shop",
-        *(f"cdc_shop.{kind}" for kind in ("answer", "backfill", "cover", "erase", "resume", "rewind", "snapshot", "verify")),
+        *(
+            f"cdc_shop.{kind}"
+            for kind in ("answer", "backfill", "cover", "erase", "resume", "rewind", "snapshot", "verify")
+        ),
     ]
     assert found == {"provider": True, "plugins": found["plugins"], "errors": {}, "import_errors": {}}
     assert "cdc" in found["plugins"]
