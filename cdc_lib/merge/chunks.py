@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cdc_lib.model.cursor import Cursor
+from cdc_lib.model.lake_table import Marker
 from cdc_lib.model.manifest import Manifest, chunk_of
 from cdc_lib.model.position import Point
 from cdc_lib.model.window import SnapshotTask
@@ -18,6 +19,26 @@ def low_of(manifest: Manifest) -> Point:
 def read_to_of(manifest: Manifest) -> Point:
     """Return the point after the chunk's SELECT: no change after it is in the rows."""
     return Point.at(manifest.epoch, chunk_of(manifest).read_to)
+
+
+def end_of(manifest: Manifest) -> Point:
+    """Return the end of a window, or the point after a chunk's SELECT."""
+    return read_to_of(manifest) if manifest.window is None else Point.at(manifest.window.epoch, manifest.window.stop)
+
+
+def is_newer(manifest: Manifest, end: Point, marker: Marker) -> bool:
+    """Whether a batch shows a newer definition of its table than the rows that the table has.
+
+    A chunk may do so although the table is merged further than that: changes of a quarantined table are left out.
+
+    Args:
+        manifest: of the batch.
+        end: where it ends.
+        marker: of the table.
+    """
+    if marker.merged_to is None:
+        return True
+    return end > marker.merged_to if manifest.chunk is None else end >= (marker.defined_at or marker.merged_to)
 
 
 def reading_order(manifest: Manifest) -> tuple[str, str, Point, int, int]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cdc_lib.lake.routing import RoutedTable
-from cdc_lib.merge.chunks import read_to_of
+from cdc_lib.merge.chunks import end_of, is_newer
 from cdc_lib.merge.column_statements import followed, names_word
 from cdc_lib.merge.plan import MergeInput, StoredBatch
 from cdc_lib.merge.renames import current_name, renamed_schemas
@@ -18,7 +18,6 @@ from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.cursor import EpochChange
 from cdc_lib.model.lake_table import LakeTable, Marker
 from cdc_lib.model.manifest import Manifest
-from cdc_lib.model.position import Point
 from cdc_lib.model.route import Target
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.schema_policy import SchemaPolicy
@@ -122,7 +121,7 @@ class _SchemaOrder:
     """The schemas of the rows of a merge, under the current column names.
 
     Args:
-        merged: of rows that the table has.
+        merged: of rows that the table has, and of a chunk that was read before them.
         new: of the others, in the order in which the source had them.
         newest: the last of these, if it is certain that the source had no later one before; else None.
         unsure: lower-case names of columns that it lacks, and that may have been dropped and added again before its window ended.
@@ -147,10 +146,10 @@ class _SchemaOrder:
     ) -> _SchemaOrder:
         placed = [
             (batch, schema)
-            for batch in sorted(batches, key=lambda batch: _end(batch.manifest))
+            for batch in sorted(batches, key=lambda batch: end_of(batch.manifest))
             for schema in renamed_schemas(routed.table, [batch], renames)
         ]
-        new = [one for one in placed if marker.merged_to is None or _end(one[0].manifest) > marker.merged_to]
+        new = [one for one in placed if is_newer(one[0].manifest, end_of(one[0].manifest), marker)]
         certain = bool(new) and not _may_be_again(new[-1][0].manifest, epoch_changes)
         return cls(
             tuple(schema for batch, schema in placed if (batch, schema) not in new),
@@ -212,7 +211,3 @@ def _before(marker: Marker, renames: Sequence[ColumnRename]) -> tuple[str, ...]:
 
 def _names(schema: TableSchema, routed: RoutedTable) -> tuple[str, ...]:
     return tuple(column.name for column in schema.columns if routed.target.keeps(column.name))
-
-
-def _end(manifest: Manifest) -> Point:
-    return read_to_of(manifest) if manifest.window is None else Point.at(manifest.window.epoch, manifest.window.stop)

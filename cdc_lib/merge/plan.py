@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.errors import MergeError, ValuesNotLogged
-from cdc_lib.merge.chunks import low_of, read_to_of, reading_order
+from cdc_lib.merge.chunks import end_of, low_of, read_to_of, reading_order
 from cdc_lib.merge.key_ranges import ReadRange, read_ranges
 from cdc_lib.merge.table_resets import (
     Retyped,
@@ -50,6 +50,11 @@ class StoredBatch:
     def holds(self, table: str) -> bool:
         """Whether it has rows or statements of the table, or is an empty chunk of it."""
         return table in tables_of([self])
+
+    def defines(self, table: str) -> bool:
+        """Whether it has a definition of the table: that of its rows, or of an empty chunk."""
+        manifests = (self.manifest, *(held.manifest for _, held in self.commits))
+        return any(schema.name == table for one in manifests for schema in one.schemas.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +166,12 @@ def work_on(
     manifests = (batch.manifest for batch in (*taken, *windows))
     now = statement_effects(table, manifests, marker.merged_to, known, policy)
     after = replace(after.with_merged_to(merged_to), dropped=now.dropped, shadow=now.shadow, pending_defaults=())
-    after = replace(after, kept_before=max(now.kept, default=None))
+    defined = (end_of(batch.manifest) for batch in (*taken, *windows) if batch.defines(table))
+    after = replace(
+        after,
+        kept_before=max(now.kept, default=None),
+        defined_at=max((*filter(None, [marker.defined_at]), *defined), default=None),
+    )
     ahead = max(filter(None, (marker.ahead_until, after.ahead_until)), default=None)
     ranges = read_ranges([batch.manifest for batch in taken])
     work = TableWork(table, mode, inputs, after, _needs_guard(inputs, marker), ahead_until=ahead, ranges=ranges)

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from cdc_lib.binlog.ddl.history.retyped import compared, converts_to_others, shows_others
 from cdc_lib.errors import ValuesNotLogged
-from cdc_lib.merge.chunks import low_of
+from cdc_lib.merge.chunks import is_newer, low_of
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.plan import StoredBatch, TableWork
 from cdc_lib.merge.redefinition import last_reset
@@ -86,8 +86,8 @@ def types_after(parts: Iterable[Contribution], state: LakeTable | None) -> str:
     for part in parts:
         table = part.routed.table
         marker = marker_of(state, table)
-        since = marker.merged_to if table in found else None  # rows from before it are older than those of the types
-        batches = [each.batch for each in part.work.inputs if since is None or _end(each.batch) > since]
+        since = marker if table in found else Marker()  # older rows have older types
+        batches = [one.batch for one in part.work.inputs if is_newer(one.batch.manifest, _end(one.batch), since)]
         schema = newest_schema(table, sorted(batches, key=_begin), part.renames)
         if schema is not None:
             found[table] = _types_of(schema.columns)

@@ -196,6 +196,7 @@ class Marker:
         source_columns: the source's columns at ``merged_to``; empty where nothing depends on them.
         merge_id: of the merge that wrote it; empty for those of older releases.
         emptied: where a statement removed all rows, if no row of the source came since.
+        defined_at: the end of the newest batch with rows, whose definition of the table the lake follows; None of older releases.
     """
 
     merged_to: Point | None = None
@@ -209,6 +210,7 @@ class Marker:
     source_columns: tuple[str, ...] = ()
     merge_id: str = ""
     emptied: Point | None = None
+    defined_at: Point | None = None
 
     def snapshot(self, snapshot_id: str) -> SnapshotMark | None:
         """Return the mark of a snapshot, or None before its first chunk."""

@@ -48,7 +48,7 @@ class Mount(Strict):
 
 
 class Service(Strict):
-    image: Annotated[str, StringConstraints(pattern=r"^[a-z/]+:[\w.]+$")]
+    image: Annotated[str, StringConstraints(pattern=r"^[a-z/]+:[\w.]+(@sha256:[0-9a-f]{64})?$")]
     healthcheck: HealthCheck
     restart: Literal["unless-stopped"]
     command: list[str] = []

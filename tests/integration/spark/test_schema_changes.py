@@ -11,11 +11,13 @@ from cdc_lib.config.schema_changes import SchemaChangesConfig
 from cdc_lib.errors import ConfigError, MergeError, SchemaChangeAsked
 from cdc_lib.merge.answers import answer_question, open_questions
 from cdc_lib.model.backfill import BackfillRequest, Period
+from cdc_lib.model.window import Window
 from cdc_lib.snapshot.partial import PartialRequest
 from spark_jobs.backfill import backfill
 from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.merging.run import merge
 from tests.harness.lake.verify import Compared
+from tests.harness.shop.quarantine import as_statement
 
 MODES = ("mirror", "soft_delete", "append", "scd2")
 
@@ -186,6 +188,42 @@ def test_a_dropped_column_leaves_the_lake_where_it_follows(source, monkeypatch):
     source.twice()
     assert source.rows("mirror", "id", "w") == [(1, 5), (2, 5), (3, 6)]
     assert source.report().clean
+
+
+@pytest.mark.parametrize("further", [False, True], ids=["to the snapshot", "beyond the snapshot"])
+def test_a_column_that_came_while_its_table_was_quarantined_is_that_of_its_snapshot(
+    any_server, database, tmp_path, lake, further
+):
+    """Also where a merge has moved on to the snapshot, or beyond it, before it has the snapshot's rows."""
+    source = Changed(any_server, database, tmp_path, lake, on_error="quarantine")
+    source.says(drop_column="follow")
+    source.create(*MODES)
+    for mode in MODES:
+        source.run(f"UPDATE {mode} SET w = 7 WHERE id = 1")
+    source.drain()
+    for mode in MODES:
+        as_statement(source.capture, f"UPDATE {mode} SET v = 'x' WHERE id = 1")
+        source.run(f"ALTER TABLE {mode} ADD COLUMN n INT", f"UPDATE {mode} SET n = 10 * id WHERE id > 1")
+    source.drain()
+    for mode in MODES:
+        requests.resume_table(source.capture.pipeline, f"{source.database}.{mode}", by="test")
+    if further:
+        source.run("CREATE TABLE beside (id INT PRIMARY KEY)", "INSERT INTO beside VALUES (1)")
+        for unit in source.capture.pipeline.plan(by="test"):
+            if isinstance(unit, Window):
+                source.capture.pipeline.drain(unit)
+        source.capture.pipeline.ack_drain(by="test")
+    source.merge()
+    source.round()
+    source.round()
+    assert {mode: source.columns(mode) for mode in MODES} == {mode: ["id", "v", "w", "n"] for mode in MODES}
+    assert source.rows("mirror", "id", "v", "w", "n") == [(1, "x", 7, None), (2, "b", 2, 20), (3, "c", 3, 30)]
+    assert all((one.clean, one.uncompared) == (True, ()) for one in source.report().tables)
+    for mode in MODES:
+        source.run(f"ALTER TABLE {mode} DROP COLUMN n", f"UPDATE {mode} SET v = 'y' WHERE id = 3")
+    source.twice()
+    assert {mode: source.columns(mode) for mode in MODES} == {mode: ["id", "v", "w"] for mode in MODES}
+    assert all((one.clean, one.uncompared) == (True, ()) for one in source.report().tables)
 
 
 def test_a_dropped_column_that_is_kept_stays_through_a_new_snapshot(source):

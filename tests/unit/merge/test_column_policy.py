@@ -129,6 +129,18 @@ def test_rows_of_a_snapshot_may_be_newer_or_older_than_those_of_a_window(writer)
     assert decide(FOLLOW, [MergeInput(chunk, None)], lake("id", "v", "w")).dropped == ("w",)
 
 
+@pytest.mark.parametrize(
+    ("read_at", "defined_at", "is_kept"),
+    [(300, 100, True), (250, 100, True), (300, 300, True), (250, 300, False), (300, None, True), (250, None, False)],
+)
+def test_a_column_that_came_while_the_table_was_left_out_is_that_of_its_snapshot(writer, read_at, defined_at, is_kept):
+    """The lake has moved on without its rows. A column that rows which it has lack was dropped after the snapshot had read it."""
+    marker = replace(MERGED, merged_to=Point(1, 1, 300), defined_at=defined_at and Point(1, 1, defined_at))
+    (chunk,) = load_batches(writer.store, [writer.chunk(MORE, read_at, [{"id": 1, "v": 1, "w": 1, "n": 1}])])
+    found = decide(FOLLOW, [MergeInput(chunk, None)], lake("id", "v", "w"), marker)
+    assert (found.of(ROUTED).target.keeps("n"), "n" in found.source_columns, found.dropped) == (is_kept, is_kept, ())
+
+
 def test_a_renamed_column_is_neither_added_nor_dropped(writer):
     key = writer.window(
         100, 200, {table("shop.orders", {"id": INT, "v": INT, "x": INT}): [Row("c", 160, {"id": 1, "v": 1, "x": 1})]}

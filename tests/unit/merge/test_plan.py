@@ -38,6 +38,19 @@ def test_a_window_up_to_the_marker_is_left_out(writer):
     assert len(work(writer, ORDERS, plan, Marker(Point(1, 1, 99))).inputs) == 1
 
 
+def test_a_marker_remembers_where_the_newest_rows_were(writer):
+    """Not those of other tables, or of a chunk from before."""
+    rows, others = (
+        writer.window(4, 100, {ORDERS: [Row("c", 10, {"id": 1})]}),
+        writer.window(100, 200, {VIEWS: [Row("c", 110, {"id": 1})]}),
+    )
+    marker = work(writer, ORDERS, writer.plan(200, rows, others)).marker
+    assert (marker.merged_to, marker.defined_at) == (Point(1, 1, 200), Point(1, 1, 100))
+    for read_at, defined_at in ((50, 100), (150, 150)):
+        chunk = BatchWriter(writer.store, str(read_at)).chunk(ORDERS, read_at, [{"id": 1}])
+        assert work(writer, ORDERS, writer.plan(200, chunk), marker).marker.defined_at == Point(1, 1, defined_at)
+
+
 def test_a_window_of_a_new_epoch_is_merged_although_its_file_has_a_lower_number(writer):
     """Another server may start with the first file number."""
     key = writer.window(4, 100, {ORDERS: [Row("c", 10, {"id": 1})]}, epoch=2)

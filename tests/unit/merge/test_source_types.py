@@ -193,6 +193,15 @@ def test_the_newest_rows_are_noted_and_old_ones_that_are_merged_again_are_not(wr
     assert types_after([part], lake(labels)) == labels
 
 
+def test_the_types_of_a_snapshot_are_newer_than_those_of_rows_that_the_table_had_before_it_was_left_out(writer):
+    """A table that is quarantined is merged further without its rows."""
+    first = noted(writer)
+    (chunk,) = load_batches(writer.store, [writer.chunk(of_types(v=LABELS), 150, [{"id": 1}])])
+    left_out, has_rows = Marker(point(200), defined_at=point(50)), Marker(point(200), defined_at=point(200))
+    assert "enum" in after(writer, [chunk], lake(first, left_out))
+    assert after(writer, [chunk], lake(first, has_rows)) == first
+
+
 def test_tables_of_one_route_share_their_text(writer):
     """And types of one table do not touch those of another."""
     parts = []
