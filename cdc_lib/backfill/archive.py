@@ -12,7 +12,7 @@ from cdc_lib.backfill.period import TimedWindow, chosen, refuse_removed, times_o
 from cdc_lib.config.patterns import exact_table, matches, problem
 from cdc_lib.config.start import timestamp
 from cdc_lib.errors import BatchesMissing, ConfigError
-from cdc_lib.merge.chunks import first_reads, low_of, read_to_of, reading_order
+from cdc_lib.merge.chunks import begin_of, first_reads, low_of, read_to_of, reading_order
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.merge.quarantined import without_quarantined
 from cdc_lib.model.backfill import ArchivedSnapshot, ArchivedWindow, Backfill, Period
@@ -216,7 +216,7 @@ class BackfillArchive:
             return ()
         xids = {decision.xid for _, decision in unknown}
         first = loaded[0][1]
-        older = [window.key for window in reversed(backfill.windows) if window.start < _start(first)]
+        older = [window.key for window in reversed(backfill.windows) if window.start < begin_of(first)]
         drain = self._cursor(DRAIN)
         opened = opened_before(((key, self._manifest(key)) for key in older), xids, first, drain.epoch_changes)
         unknown = not_replayed(settle(opened, loaded).unknown, drain.epoch_changes)
@@ -292,12 +292,6 @@ def _source_start(drain: Cursor) -> Point | None:
     first = drain.moves[0] if drain.moves else None
     epoch = min((epoch_change.epoch - 1 for epoch_change in drain.epoch_changes), default=drain.epoch)
     return Point.at(epoch, first.stop) if first is not None and first.kind == "start" else None
-
-
-def _start(manifest: Manifest) -> Point:
-    if manifest.window is None:
-        raise AssertionError(manifest.id)
-    return Point.at(manifest.epoch, manifest.window.start)
 
 
 def period_of(since: str | None, until: str | None) -> Period:

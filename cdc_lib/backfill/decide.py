@@ -13,8 +13,16 @@ from dataclasses import dataclass, replace
 
 from cdc_lib.backfill.other_key import Key, Keys, OneKey, under_one_key
 from cdc_lib.errors import MergeConflict, MergeError
-from cdc_lib.merge.chunks import low_of, read_to_of, reading_order
-from cdc_lib.merge.plan import MergeInput, StoredBatch, TableWork, following, refuse_partial_swap, refuse_unclear
+from cdc_lib.merge.chunks import begin_of, end_of, low_of, read_to_of, reading_order
+from cdc_lib.merge.plan import (
+    MergeInput,
+    StoredBatch,
+    TableWork,
+    defined_at,
+    following,
+    refuse_partial_swap,
+    refuse_unclear,
+)
 from cdc_lib.merge.table_resets import StatementEffects, statement_effects
 from cdc_lib.model.lake_table import Marker, SnapshotMark
 from cdc_lib.model.manifest import Manifest, chunk_of
@@ -89,11 +97,12 @@ class BackfillDecision:
         if not self.is_copy and marker == Marker() and not (chunks or replayed.before or self.from_start):
             raise _incomplete(table)
         after = replace(work.marker, dropped=new.dropped, shadow=new.shadow, pending_defaults=())
-        after = replace(after, kept_before=max((*replayed.kept, *new.kept), default=None))
+        kept = max((*replayed.kept, *new.kept), default=None)
+        after = replace(after, kept_before=kept, defined_at=defined_at(table, (*chunks, *windows), marker))
         # A snapshot may begin within a window: of that window, neither statements nor changes from before the range are merged.
         inputs = (
             *(MergeInput(batch, None) for batch in chunks),
-            *(MergeInput(batch, since if _starts_before(batch.manifest, low) else floor) for batch in windows),
+            *(MergeInput(batch, since if begin_of(batch.manifest) < low else floor) for batch in windows),
         )
         work = replace(work, marker=after, inputs=inputs)
         if mode == "append":
@@ -155,15 +164,7 @@ class BackfillDecision:
 
 
 def _lies_between(manifest: Manifest, low: Point, high: Point) -> bool:
-    window = manifest.window
-    if window is None:
-        return False
-    return Point.at(window.epoch, window.stop) > low and Point.at(window.epoch, window.start) < high
-
-
-def _starts_before(manifest: Manifest, low: Point) -> bool:
-    window = manifest.window
-    return window is not None and Point.at(window.epoch, window.start) < low
+    return manifest.window is not None and end_of(manifest) > low and begin_of(manifest) < high
 
 
 def _newest_snapshot(batches: Sequence[StoredBatch], marker: Marker) -> list[StoredBatch]:

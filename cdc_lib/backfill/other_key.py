@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.evolution import can_be_rekeyed
+from cdc_lib.merge.chunks import end_of
 from cdc_lib.merge.plan import StoredBatch
 from cdc_lib.model.backfill import COPY_SUFFIX, BackfillRequest, LeftOutWindows
 from cdc_lib.model.lake_table import LakeTable
@@ -75,20 +76,13 @@ def under_one_key(
         other = keys[batch.key] - {target}
         if not other or batch.key in chunks:
             counted.append(batch)
-        elif batch.key in windows and low is not None and _end(batch) <= low:
+        elif batch.key in windows and low is not None and end_of(batch.manifest) <= low:
             left_out.append(batch)
             former |= other
         elif batch.key in windows:
             counted.append(batch)
             others |= other
     return OneKey(target, tuple(counted), tuple(left_out), frozenset(former), frozenset(others))
-
-
-def _end(batch: StoredBatch) -> Point:
-    window = batch.manifest.window
-    if window is None:
-        raise AssertionError(batch.key)
-    return Point.at(window.epoch, window.stop)
 
 
 def command_from(source: str, request: BackfillRequest, table: TableName, since: datetime) -> str:

@@ -21,6 +21,11 @@ def read_to_of(manifest: Manifest) -> Point:
     return Point.at(manifest.epoch, chunk_of(manifest).read_to)
 
 
+def begin_of(manifest: Manifest) -> Point:
+    """Return the start of a window, or the point before a chunk's SELECT."""
+    return low_of(manifest) if manifest.window is None else Point.at(manifest.epoch, manifest.window.start)
+
+
 def end_of(manifest: Manifest) -> Point:
     """Return the end of a window, or the point after a chunk's SELECT."""
     return read_to_of(manifest) if manifest.window is None else Point.at(manifest.window.epoch, manifest.window.stop)

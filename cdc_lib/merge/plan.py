@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cdc_lib.errors import MergeError, ValuesNotLogged
-from cdc_lib.merge.chunks import end_of, low_of, read_to_of, reading_order
+from cdc_lib.merge.chunks import begin_of, end_of, is_newer, low_of, read_to_of, reading_order
 from cdc_lib.merge.key_ranges import ReadRange, read_ranges
 from cdc_lib.merge.table_resets import (
     Retyped,
@@ -153,7 +153,11 @@ def work_on(
     """
     relevant = [batch for batch in batches if batch.holds(table)]
     chunks = [batch for batch in relevant if batch.manifest.chunk is not None]
-    windows = [batch for batch in relevant if batch.manifest.window is not None and _is_new(batch.manifest, marker)]
+    windows = [
+        batch
+        for batch in relevant
+        if batch.manifest.window is not None and is_newer(batch.manifest, end_of(batch.manifest), marker)
+    ]
     taken, after = _take_chunks(table, chunks, marker)
     if not taken and not windows:
         return TableWork(table, mode, (), marker)
@@ -166,11 +170,8 @@ def work_on(
     manifests = (batch.manifest for batch in (*taken, *windows))
     now = statement_effects(table, manifests, marker.merged_to, known, policy)
     after = replace(after.with_merged_to(merged_to), dropped=now.dropped, shadow=now.shadow, pending_defaults=())
-    defined = (end_of(batch.manifest) for batch in (*taken, *windows) if batch.defines(table))
     after = replace(
-        after,
-        kept_before=max(now.kept, default=None),
-        defined_at=max((*filter(None, [marker.defined_at]), *defined), default=None),
+        after, kept_before=max(now.kept, default=None), defined_at=defined_at(table, (*taken, *windows), marker)
     )
     ahead = max(filter(None, (marker.ahead_until, after.ahead_until)), default=None)
     ranges = read_ranges([batch.manifest for batch in taken])
@@ -190,6 +191,12 @@ def work_on(
     if mode != "append":
         return replace(work, replay=(late, marker.merged_to))
     return work if marker.reads else replace(work, supersedes=late)
+
+
+def defined_at(table: str, batches: Iterable[StoredBatch], marker: Marker) -> Point | None:
+    """Return where the newest rows of a table end that a merge of batches leaves in it."""
+    ends = [end_of(batch.manifest) for batch in batches if batch.defines(table)]
+    return max(filter(None, (*ends, marker.defined_at)), default=None)
 
 
 def _dropped(table: str, marker: Marker, plan: MergePlan) -> Point | None:
@@ -340,12 +347,6 @@ def has_arrived(marker: Marker, work: TableWork) -> bool:
     )
 
 
-def _is_new(manifest: Manifest, marker: Marker) -> bool:
-    if manifest.window is None or marker.merged_to is None:
-        return True
-    return Point.at(manifest.window.epoch, manifest.window.stop) > marker.merged_to
-
-
 def _take_chunks(table: str, chunks: Sequence[StoredBatch], marker: Marker) -> tuple[list[StoredBatch], Marker]:
     """Return the chunks that the table does not have, and its marker after they are merged.
 
@@ -402,8 +403,5 @@ def _needs_guard(inputs: Sequence[MergeInput], marker: Marker) -> bool:
 
 
 def _begin(item: MergeInput) -> Point:
-    manifest = item.batch.manifest
-    if manifest.window is None:
-        return low_of(manifest)
-    start = Point.at(manifest.window.epoch, manifest.window.start)
-    return start if item.floor is None else max(start, item.floor)
+    begin = begin_of(item.batch.manifest)
+    return begin if item.floor is None else max(begin, item.floor)

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from cdc_lib.binlog.ddl.history.retyped import compared, converts_to_others, shows_others
 from cdc_lib.errors import ValuesNotLogged
-from cdc_lib.merge.chunks import is_newer, low_of
+from cdc_lib.merge.chunks import begin_of, end_of, is_newer, low_of
 from cdc_lib.merge.contribution import Contribution
 from cdc_lib.merge.plan import StoredBatch, TableWork
 from cdc_lib.merge.redefinition import last_reset
@@ -50,7 +50,7 @@ def refuse_retyped(work: TableWork, before: Marker, state: LakeTable | None, ren
     kept = {_later(name, renames_after(at, renames)) if at is not None else name: one for name, one in kept.items()}
     for one in work.retyped:
         batches = [each.batch for each in work.inputs if _is_between(each.batch, since, one.at)]
-        schema = newest_schema(work.table, sorted(batches, key=_begin), renames)
+        schema = newest_schema(work.table, sorted(batches, key=lambda batch: begin_of(batch.manifest)), renames)
         former = _types_of(schema.columns) if schema is not None else kept
         if former and (column := _changed(one, former, renames)):
             raise ValuesNotLogged(
@@ -88,7 +88,7 @@ def types_after(parts: Iterable[Contribution], state: LakeTable | None) -> str:
         marker = marker_of(state, table)
         since = marker if table in found else Marker()  # older rows have older types
         batches = [one.batch for one in part.work.inputs if is_newer(one.batch.manifest, _end(one.batch), since)]
-        schema = newest_schema(table, sorted(batches, key=_begin), part.renames)
+        schema = newest_schema(table, sorted(batches, key=lambda batch: begin_of(batch.manifest)), part.renames)
         if schema is not None:
             found[table] = _types_of(schema.columns)
     return text if found == before else _written(found)
@@ -113,14 +113,9 @@ def _later(name: str, renames: Sequence[ColumnRename]) -> str:
     return current_name(name, renames).lower()
 
 
-def _begin(batch: StoredBatch) -> Point:
-    manifest = batch.manifest
-    return low_of(manifest) if manifest.window is None else Point.at(manifest.epoch, manifest.window.start)
-
-
 def _end(batch: StoredBatch) -> Point:
     manifest = batch.manifest
-    return low_of(manifest) if manifest.window is None else Point.at(manifest.epoch, manifest.window.stop)
+    return low_of(manifest) if manifest.window is None else end_of(manifest)
 
 
 def _is_between(batch: StoredBatch, since: Point | None, until: Point) -> bool:
