@@ -11,6 +11,7 @@ from functools import partial
 
 from cdc_lib.config import Credentials, ServerConfig, TablesConfig
 from cdc_lib.doctor.dropped_tables import check_dropped_tables
+from cdc_lib.doctor.erasures_check import check_erasures
 from cdc_lib.doctor.hop_check import check_hop
 from cdc_lib.doctor.java_check import check_java
 from cdc_lib.doctor.kernels_check import check_kernels
@@ -63,6 +64,7 @@ def examine(
         "the kernels": check_kernels,
         "the lake": lambda: check_lake(config, source.store),
         "lake tables of dropped tables": lambda: check_dropped_tables(config, source.store),
+        "erasures": lambda: check_erasures(config.source, source.store),
     }
     if config.merge.spark_server is not None:
         checks["the Spark server"] = partial(check_spark_server, config.merge.spark_server, environ)
