@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -22,6 +24,11 @@ from cdc_lib.source import Source
 from cdc_lib.store import documents, layout
 from cdc_lib.store.batch_rows import parquet_file
 from cdc_lib.store.manifests import find_manifest
+
+_DIGEST = 8
+"""Bytes of the digest in the name of a file that was written again."""
+
+_WRITTEN_AGAIN = re.compile(f"-[0-9a-f]{{{2 * _DIGEST}}}$")
 
 COMPARISONS = ("verified", "coverage")
 """Folders of documents that the next comparison writes again."""
@@ -99,8 +106,7 @@ class StoredRowsEraser:
 
     def _written(self, key: str, file: DataFile, schema: TableSchema, *, bounded: bool) -> DataFile | None:
         """Write a file again if it has one of the rows; returns what the manifest then names, None if nothing is left of it."""
-        path = PurePosixPath(file.path)
-        beside = str(path.with_name(f"{path.stem}-{self.erasure.id}.parquet"))
+        beside = _name_beside(file.path, self.erasure.id)
         columns = schema.primary_key if bounded else ()
         with parquet_file(self.source.store, layout.beside(key, file.path)) as parquet:
             groups = range(parquet.num_row_groups)
@@ -117,6 +123,13 @@ class StoredRowsEraser:
     def _erased(self, rows: pa.Table, schema: TableSchema) -> NDArray[np.bool_]:
         before = is_before_erasure(self.erasure, rows) & bool(schema.primary_key)
         return erased_among(self.erasure, rows, schema.primary_key, before)
+
+
+def _name_beside(path: str, erasure: str) -> str:
+    """Return the path of a file that is written again: after each erasure another one, which is no longer than the first."""
+    old = PurePosixPath(path)
+    digest = hashlib.blake2b(f"{old.name} {erasure}".encode(), digest_size=_DIGEST).hexdigest()
+    return str(old.with_name(f"{_WRITTEN_AGAIN.sub('', old.stem)}-{digest}.parquet"))
 
 
 def _moved(key: str) -> Manifest:

@@ -369,7 +369,7 @@ class Chaos:
 
     def _maintain(self) -> None:
         """Maintain some lake tables; in the running Spark, or in one that is killed."""
-        known = sorted(set(self.lake.tables()) - self.foreign.changed)
+        known = self._sound_tables()
         if not known:
             return
         tables = self.random.sample(known, min(2, len(known)))
@@ -423,7 +423,7 @@ class Chaos:
 
     def _merge_with_another_writer(self) -> None:
         """Merge while a backfill or the maintenance writes the same tables."""
-        plan, known = self._lake_plan(), sorted(set(self.lake.tables()) - self.foreign.changed)
+        plan, known = self._lake_plan(), self._sound_tables()
         if plan is None or not known:
             return
         self.lake.plans.append(plan)
@@ -495,6 +495,10 @@ class Chaos:
     def _units(self) -> list[DrainUnit]:
         drain = self.cursors.load(self.config.source, DRAIN)
         return [] if drain is None else [*drain.snapshot_units, *drain.in_flight]
+
+    def _sound_tables(self) -> list[str]:
+        """Return the tables of the lake that no foreign writer changed, and of which no file was lost."""
+        return sorted(set(self.lake.tables()) - self.foreign.changed - self.foreign.dropped)
 
     def _lake_plan(self) -> MergePlan | None:
         lake = self.cursors.load(self.config.source, LAKE)
