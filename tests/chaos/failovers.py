@@ -57,6 +57,7 @@ class Failovers:
 
     def begin_again(self) -> None:
         """Follow the message of a plan without a place on the new server: its oldest file, and new snapshots of all tables."""
+        self.workload.decide()  # a snapshot waits for prepared transactions
         self._until("plan", allowed={"PositionPurged"})
         self._until("resnapshot")
 
@@ -125,7 +126,6 @@ class Failovers:
         """Follow the documentation after lost transactions: ignore them, and request new snapshots of all tables."""
         if self.drain() is None:
             return
-        self.workload.decide()
         config = self.steps.config
         accepting = config.failover.model_copy(update={"on_missing_transactions": "ignore"})
         self.steps.config = config.model_copy(update={"failover": accepting})
