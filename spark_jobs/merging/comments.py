@@ -80,8 +80,11 @@ def carry_comments(
         try:
             retry.copy()(job.carry, session, lake)
         except Exception as error:
-            log.exception("comments of %s", lake.name)
-            what = f"{error.message}. {error.hint}" if isinstance(error, CdcError) else f"{error!r}."
+            if isinstance(error, CdcError):
+                what = f"{error.message}. {error.hint}"
+            else:
+                log.exception("comments of %s", lake.name)
+                what = f"{error!r}."
             again = "The next merge of rows tries again."
             say(f"{lake.name}: comments of the source could not be carried over: {what} {again}")
             return lake.tables
