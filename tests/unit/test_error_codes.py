@@ -97,6 +97,7 @@ WRITERS = {
 """They put the class of an error that is not of the tree into a message."""
 
 LINES = {
+    "cdc_lib/store/objects/cloud.py",
     "spark_jobs/job.py",
     "spark_jobs/merging/run.py",
     "spark_jobs/merging/table_merge.py",
@@ -105,7 +106,7 @@ LINES = {
     "plugins/cdc_airflow/retry_policy.py",
     "plugins/cdc_airflow/notifications.py",
 }
-"""They show the class of an error in a log or a message."""
+"""They show the class of an error or a store in a log or a message."""
 
 
 def classes():
