@@ -1,4 +1,4 @@
-"""Positions of snapshot chunks among the changes."""
+"""Positions of windows and snapshot chunks among the changes."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _LEVELS = ("error", "unknown", "warning", "info", "ok")
 
 
 class TestedConnectionHook(BaseHook):
-    """The hook of a connection type of this package, behind whose Test button is what a run meets.
+    """The hook of a connection type of this package, whose Test button tries what a run needs.
 
     Args:
         conn_id: id of the connection; by default the one that the type names.

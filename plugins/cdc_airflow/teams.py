@@ -21,14 +21,13 @@ def readable(dags: Collection[str], user: BaseUser) -> set[str]:
     manager = get_auth_manager()
     if not _has_teams():
         return manager.filter_authorized_dag_ids(dag_ids=set(dags), user=user)
-    found = set()
-    for team, ids in _by_team(dags).items():
-        found |= manager.filter_authorized_dag_ids(dag_ids=ids, user=user, team_name=team)
-    return found
+    by_team = _by_team(dags).items()
+    allowed = (manager.filter_authorized_dag_ids(dag_ids=ids, user=user, team_name=team) for team, ids in by_team)
+    return set().union(*allowed)
 
 
 def team_of(dag: str) -> str | None:
-    """Return the team of a DAG; None if it has none."""
+    """Return the team whose connections a DAG has; None without teams."""
     return DagModel.get_team_name(dag) if _has_teams() else None
 
 
@@ -37,10 +36,11 @@ def _has_teams() -> bool:
 
 
 def _by_team(dags: Collection[str]) -> dict[str | None, set[str]]:
+    """Return the DAGs that Airflow has read, by team."""
+    found: defaultdict[str | None, set[str]] = defaultdict(set)
     with create_session() as session:
         known = list(session.scalars(select(DagModel.dag_id).where(DagModel.dag_id.in_(dags))))
         teams = DagModel.get_dag_id_to_team_name_mapping(known, session=session)
-    found: defaultdict[str | None, set[str]] = defaultdict(set)
     for dag in known:
         found[teams.get(dag)].add(dag)
     return found

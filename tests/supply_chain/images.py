@@ -1,4 +1,4 @@
-"""``./dev images``: writes the digests behind the tags of all container images that this project names, as their registry says now.
+"""``./dev images``: writes the digests of all container images that this project names by tags, as their registry says now.
 
 The files are written when the registry has answered for all of them. The exit status is 0, or 2 if it has not.
 """

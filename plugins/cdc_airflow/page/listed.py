@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from airflow.api_fastapi.core_api.security import GetUserDep
-from fastapi import Depends, HTTPException
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
+from fastapi import Depends, HTTPException, Request
 
 from cdc_airflow.connections import store_keys_of
 from cdc_airflow.dag_ids import dag_id
@@ -185,13 +185,14 @@ AFolder = Annotated[Folder, Depends(folder)]
 """The folder of sources, for an endpoint."""
 
 
-def _may_read(dag_id: str, user: GetUserDep) -> None:
+def _may_read(dag_id: str, request: Request, user: GetUserDep) -> None:
+    requires_access_dag("GET")(request, user)
     if dag_id not in readable([dag_id], user):
         raise HTTPException(403, "Forbidden")
 
 
 MAY_READ = Depends(_may_read)
-"""For endpoints whose path has ``{dag_id}``: the user may read this DAG, as Airflow's own pages ask."""
+"""For endpoints whose path has ``{dag_id}``: the user may read this DAG, as Airflow's own pages ask, and with teams it is known whose it is."""
 
 
 def find(dag_id: str, folder: AFolder) -> Listed:

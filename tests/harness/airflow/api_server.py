@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -24,8 +23,6 @@ class ApiServer(AirflowStandalone):
 
     program = (sys.executable, "-m", "airflow", "api-server")
     components = ("metadatabase",)
-    teams: Sequence[str] = ()
-    """Teams that are made before it starts, as it asks for those of its users."""
 
     @classmethod
     def with_page(cls, home: Path) -> Self:
@@ -39,9 +36,11 @@ class ApiServer(AirflowStandalone):
     def start(self) -> Self:
         """Make the database, and start."""
         put_database(self.home)
-        for team in self.teams:
-            self.airflow("teams", "create", team)
+        self.prepare()
         return super().start()
+
+    def prepare(self) -> None:
+        """Do with the new database what the server needs when it starts: here nothing."""
 
     def read_dags(self, bundle: str = "dags-folder", **env: str) -> None:
         """Read the files of a bundle of DAGs into the database, as its DAG processor does, which has variables of its own."""

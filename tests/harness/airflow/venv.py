@@ -86,6 +86,18 @@ def airflow_venv(version: str, *, for_tests: bool = False, python: str = sys.exe
     return folder / "bin" / "python"
 
 
+def fab_provider() -> Path:
+    """Return a folder with Flask AppBuilder's provider as the image of this Airflow has it, and what it needs."""
+    pins = (IMAGES / f"{installed('apache-airflow')}.txt").read_text().splitlines()
+    (pin,) = [line for line in pins if line.startswith("apache-airflow-providers-fab==")]
+    folder = cache_dir() / pin.replace("==", "-")
+    with one_at_a_time(cache_dir() / ".airflow-venv.lock"):
+        if not (folder / "made").is_file():
+            _uv("pip", "install", "--python", sys.executable, "--target", str(folder), pin)
+            (folder / "made").touch()
+    return folder
+
+
 def _uv(*arguments: str) -> None:
     command = [str(Path(sys.executable).with_name("uv")), *arguments]
     done = subprocess.run(command, cwd=cache_dir(), capture_output=True, text=True, check=False)

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
-from importlib.metadata import version
-from pathlib import Path
-from typing import Self
 
 import pytest
 
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store.objects.local import LocalStore
-from spark_jobs.runtime.jars import cache_dir, one_at_a_time
 from tests.harness.airflow.api_server import ApiServer
-from tests.harness.airflow.database import put_database
 from tests.harness.airflow.page_answers import RESOURCES, ask
 from tests.harness.airflow.page_source import PageSource
-from tests.harness.airflow.standalone import ROOT, AirflowStandalone
-from tests.harness.airflow.venv import IMAGES
+from tests.harness.airflow.standalone import ROOT
+from tests.harness.airflow.venv import fab_provider
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -35,9 +28,8 @@ PERMISSIONS = (
 class FabServer(ApiServer):
     """An API server with that auth manager, its roles, and a role for one DAG."""
 
-    def start(self) -> Self:
-        """Make the databases, read the DAGs, and start."""
-        put_database(self.home)
+    def prepare(self) -> None:
+        """Make its tables, the roles and the users; the DAGs are read before, so that roles can name them."""
         self.airflow("fab-db", "migrate")
         self.airflow("sync-perm")
         self.read_dags()
@@ -47,7 +39,6 @@ class FabServer(ApiServer):
         for user, role in (("admin", "Admin"), ("viewer", "Viewer"), ("op", "Op"), ("clerk", "one_dag")):
             names = ("-u", user, "-e", f"{user}@example.com", "-f", user, "-l", user)
             self.airflow("users", "create", *names, "-r", role, "-p", self.password)
-        return AirflowStandalone.start(self)
 
 
 @pytest.fixture(scope="module")
@@ -60,24 +51,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FabServer]:
     env = {
         "CDC_SOURCES": str(home / "sources"),
         "CDC_TEST_PASSWORD": "not used",
-        "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}:{provider()}",
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}:{fab_provider()}",
         "AIRFLOW__CORE__AUTH_MANAGER": "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager",
     }
     with FabServer(home, ROOT / "dags", ROOT / "plugins", env) as server:
         yield server
-
-
-def provider() -> Path:
-    """Return a folder with the provider that the image of this Airflow has, and what it needs."""
-    pins = (IMAGES / f"{version('apache-airflow')}.txt").read_text().splitlines()
-    (pin,) = [line for line in pins if line.startswith("apache-airflow-providers-fab==")]
-    folder = cache_dir() / pin.replace("==", "-")
-    with one_at_a_time(cache_dir() / ".airflow-venv.lock"):
-        if not (folder / "made").is_file():
-            command = ["uv", "pip", "install", "--python", sys.executable, "--target", str(folder), pin]
-            subprocess.run([str(Path(sys.executable).with_name("uv")), *command[1:]], check=True, capture_output=True)
-            (folder / "made").touch()
-    return folder
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,15 @@ OF = {"red": "orders", "blue": "invoices"}
 USERS = {"rita": "op:red", "ben": "viewer:blue", "both": "op:red|blue"}
 
 
+class TeamsServer(ApiServer):
+    """An API server with the teams, which it asks for when it starts."""
+
+    def prepare(self) -> None:
+        """Make the teams."""
+        for team in OF:
+            self.airflow("teams", "create", team)
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """The source ``unread`` is one whose DAG no processor has read yet."""
@@ -49,9 +58,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         "AIRFLOW__CORE__MULTI_TEAM": "True",
         "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(bundles),
     }
-    server = ApiServer(home, ROOT / "dags", ROOT / "plugins", env, users=USERS)
-    server.teams = tuple(OF)
-    with S3Server(home / "s3") as s3, server:
+    with S3Server(home / "s3") as s3, TeamsServer(home, ROOT / "dags", ROOT / "plugins", env, users=USERS) as server:
         login = {"login": s3.access_key, "password": s3.secret_key, "team_name": "red"}
         server.request("POST", "/api/v2/connections", {"connection_id": "red_keys", "conn_type": "cdc_store", **login})
         for team, name in OF.items():
