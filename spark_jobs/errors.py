@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -19,7 +20,7 @@ from cdc_lib.errors import (
     StoreUnavailable,
     WrongClock,
 )
-from cdc_lib.lake.log_in import is_over
+from cdc_lib.lake.log_in import OVER
 
 VALIDATIONS = (
     "Found conflicting files",
@@ -116,23 +117,87 @@ MISSING = (
 )
 """Names and words of a data file that cannot be read."""
 
-_FAULTS: tuple[tuple[tuple[str, ...], type[CdcError], str], ...] = (
-    (
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What a failure is.
+
+    Args:
+        words: one of them is in its text.
+        error: its class.
+        hint: what to do.
+        what: what came in between, in front of the text.
+    """
+
+    words: tuple[str, ...]
+    error: type[CdcError]
+    hint: str
+    what: str = ""
+
+
+_FAILURES = (
+    _Failure(
+        CONFLICTS, MergeConflict, "Nothing was changed; the merge can be run again.", "another commit came first: "
+    ),
+    _Failure(
+        LATE,
+        WrongClock,
+        "Set this machine's clock, or wait until the time of the last commit is over.",
+        "this machine's clock is before the last commit: ",
+    ),
+    _Failure(
+        NO_KEYS,
+        StoreUnavailable,
+        "Name the keys in the source file (store.access_key_env and store.secret_key_env, store.service_account_env or "
+        "store.azure_secret_env), or give each machine of Spark a role that may use the store.",
+        "no keys for the storage: ",
+    ),
+    _Failure(
+        OVER,
+        StoreUnavailable,
+        "It is retried: a role gives each attempt a new token. A token that was set by hand (AWS_SESSION_TOKEN, lake.properties) "
+        "must be replaced; restart a Spark server with it.",
+        "the session token is over: ",
+    ),
+    _Failure(
+        NO_REGION,
+        LakeRefused,
+        "Name it in the source file: store.region, or client.region in lake.properties.",
+        "no region for S3: ",
+    ),
+    _Failure(
+        NO_PERMISSION,
+        LakeRefused,
+        "Give the job's user the right to read and write the lake's tables in the storage and the catalog.",
+        "no permission: ",
+    ),
+    _Failure(
+        NO_RIGHTS,
+        LakeRefused,
+        "Give the file in lake.uri and its folder to the user of the job (chown), with the right to write.",
+        "the catalog's file cannot be opened: ",
+    ),
+    _Failure(
+        UNAVAILABLE,
+        StoreUnavailable,
+        "It is retried. Check that the lake's catalog (lake.uri) and its storage (lake.warehouse) run, and that this machine reaches them: "
+        "cdc doctor tries both.",
+        "no answer: ",
+    ),
+    _Failure(
         FULL,
         MachineExhausted,
-        (
-            "A disk is full. Here: {disks}. Remove other files there, or enlarge it; then run it again. cdc batches gc {source} --yes removes "
-            "batches that all have read."
-        ),
+        "A disk is full. Here: {disks}. Remove other files there, or enlarge it; then run it again. cdc batches gc {source} --yes removes "
+        "batches that all have read.",
     ),
-    (
+    _Failure(
         EXHAUSTED,
         MachineExhausted,
         "Look at the memory of Spark's machines and at merge.driver_memory, then run it again.",
     ),
-    (MISSING, CorruptBatch, LOST),
+    _Failure(MISSING, CorruptBatch, LOST),
 )
-"""Words, the class of the error, and its hint."""
+"""The first one that fits counts."""
 
 NO_TABLE = ("NoSuchTableException", "TABLE_OR_VIEW_NOT_FOUND", "NoSuchNamespaceException", "SCHEMA_NOT_FOUND")
 """Names and words of a missing table."""
@@ -162,51 +227,12 @@ def translate_errors(action: str, table: str | None = None, **place: str) -> Ite
 def fault_of(error: Exception, action: str, place: Mapping[str, str]) -> CdcError:
     """Return the error for a failure of Spark, in the context of a place."""
     text = said(error)
-    if any(word in text for word in CONFLICTS):
-        hint = "Nothing was changed; the merge can be run again."
-        return MergeConflict(f"could not {action}: another commit came first: {_short(text)}", hint=hint, **place)
-    if any(word in text for word in LATE):
-        hint = "Set this machine's clock, or wait until the time of the last commit is over."
-        return WrongClock(
-            f"could not {action}: this machine's clock is before the last commit: {_short(text)}",
-            hint=hint,
-            **place,
-        )
-    if (known := _unset(text, action, place)) is not None:
-        return known
-    if any(word in text for word in UNAVAILABLE):
-        hint = "It is retried. Check that the lake's catalog (lake.uri) and its storage (lake.warehouse) run, and that this machine reaches them: "
-        hint += "cdc doctor tries both."
-        return StoreUnavailable(f"could not {action}: no answer: {_short(text)}", hint=hint, **place)
-    for words, kind, hint in _FAULTS:
-        if any(word in text for word in words):
+    for failure in _FAILURES:
+        if any(word in text for word in failure.words):
             tables = place["table"].replace(", ", " ") if "table" in place else "{tables}"
-            return kind(f"could not {action}: {_short(text)}", hint=hint.replace("{tables}", tables), **place)
+            hint = failure.hint.replace("{tables}", tables)
+            return failure.error(f"could not {action}: {failure.what}{_short(text)}", hint=hint, **place)
     return MergeError(f"could not {action}: {_short(text)}", **place)
-
-
-def _unset(text: str, action: str, place: Mapping[str, str]) -> CdcError | None:
-    """Return the error for something that the source file or a machine lacks; None if the text is about something else."""
-    if any(word in text for word in NO_KEYS):
-        hint = "Name the keys in the source file (store.access_key_env and store.secret_key_env, store.service_account_env or "
-        hint += "store.azure_secret_env), or give each machine of Spark a role that may use the store."
-        return StoreUnavailable(f"could not {action}: no keys for the storage: {_short(text)}", hint=hint, **place)
-    if is_over(text):
-        hint = "It is retried: a role gives each attempt a new token. A token that was set by hand (AWS_SESSION_TOKEN, lake.properties) "
-        hint += "must be replaced; restart a Spark server with it."
-        return StoreUnavailable(f"could not {action}: the session token is over: {_short(text)}", hint=hint, **place)
-    if any(word in text for word in NO_REGION):
-        hint = "Name it in the source file: store.region, or client.region in lake.properties."
-        return LakeRefused(f"could not {action}: no region for S3: {_short(text)}", hint=hint, **place)
-    if any(word in text for word in NO_PERMISSION):
-        hint = "Give the job's user the right to read and write the lake's tables in the storage and the catalog."
-        return LakeRefused(f"could not {action}: no permission: {_short(text)}", hint=hint, **place)
-    if any(word in text for word in NO_RIGHTS):
-        hint = "Give the file in lake.uri and its folder to the user of the job (chown), with the right to write."
-        return LakeRefused(
-            f"could not {action}: the catalog's file cannot be opened: {_short(text)}", hint=hint, **place
-        )
-    return None
 
 
 def is_missing(error: Exception) -> bool:

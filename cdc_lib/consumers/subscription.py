@@ -13,13 +13,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from types import TracebackType
-from typing import Self
 
 from cdc_lib.consumers.batch import Batch
 from cdc_lib.consumers.cursors import acknowledged_to, consumed, leased
 from cdc_lib.consumers.window_reader import Collected, collect
 from cdc_lib.errors import AckError, CursorMoved
+from cdc_lib.model.closing import ClosedAtEnd
 from cdc_lib.model.cursor import Cursor, EpochChange
 from cdc_lib.model.position import Point
 from cdc_lib.model.subscription import Interest, Lease
@@ -44,7 +43,7 @@ class _Flight:
 
 
 @dataclass(slots=True)
-class Subscription:
+class Subscription(ClosedAtEnd):
     """The subscription of one consumer, held by this object and used by one thread; see :func:`cdc_lib.consumers.subscribe.subscribe`.
 
     Args:
@@ -175,16 +174,6 @@ class Subscription:
                 yield batch
             else:
                 self.wait(POLL)
-
-    def __enter__(self) -> Self:
-        """Hold it while the block runs."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Release the subscription."""
-        self.close()
 
     @property
     def _holder(self) -> str:

@@ -53,7 +53,7 @@ class Erasing:
         cls,
         source: Source,
         table: TableName,
-        key: Sequence[str],
+        rows: Sequence[Sequence[str]],
         where: str,
         values: Sequence[str],
         keys: StoreKeys | None = None,
@@ -68,7 +68,7 @@ class Erasing:
             stopped = [one for one in erasures_of(source.store, source.name, table) if one.ended_at is None]
             return next(filter(None, map(search.keys_of, stopped)), [])
 
-        return cls(source, table, wanted(source.config, table, key, where, values, keys, begun), keys)
+        return cls(source, table, wanted(source.config, table, rows, where, values, keys, begun), keys)
 
     @property
     def question(self) -> str:

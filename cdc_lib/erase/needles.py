@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -102,12 +103,14 @@ class Needles:
         Args:
             columns: one for each column of the key; those of a batch may be of narrower types.
         """
-        found = np.zeros(len(columns[0]) if columns else 0, np.bool_)
-        for key in self.keys:
-            same = np.ones(len(found), np.bool_)
-            for column, value in zip(columns, key, strict=True):
-                same &= equal(column, [value])
-            found |= same
+        found = np.ones(len(columns[0]) if columns else 0, np.bool_)
+        for number, column in enumerate(columns):
+            found &= equal(column, [key[number] for key in self.keys])
+        if len(columns) > 1 and len(self.keys) > 1 and found.any():  # the parts of a row may be those of two keys
+            at = np.flatnonzero(found)
+            rows = [column.take(pa.array(at)) for column in columns]
+            alone = (replace(self, keys=(key,)) for key in self.keys)
+            found[at] = np.stack([one.rows_in(rows) for one in alone]).any(axis=0)
         return found
 
     def at_bound(self, name: str, bound: Any) -> bool:
@@ -126,15 +129,26 @@ def equal(column: pa.Array, values: Sequence[Any]) -> NDArray[np.bool_]:
         nulls = np.asarray(pc.is_null(column))
         rest = [value for value in values if value is not None]
         return nulls | equal(column, rest) if rest else nulls
+    typed = [value for value in values if _fits(value, column.type)]
+    found = _among(column, typed) if typed else np.zeros(len(column), np.bool_)
+    if len(typed) < len(values):
+        texts = [form for value in values if not _fits(value, column.type) for form in forms(value)]
+        with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # its values have no text
+            found |= _among(column.cast(pa.string()), texts)
+    return found
+
+
+def _among(column: pa.Array, values: Sequence[Any]) -> NDArray[np.bool_]:
+    found = pc.is_in(column, value_set=pa.array(values, column.type))
+    return np.array(pc.fill_null(found, False), np.bool_)
+
+
+def _fits(value: Any, kind: pa.DataType) -> bool:
     try:
-        asked = pa.array(values, column.type)
+        pa.scalar(value, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError):
-        try:
-            texts = column.cast(pa.string())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return np.zeros(len(column), np.bool_)
-        asked, column = pa.array([form for value in values for form in forms(value)], pa.string()), texts
-    return np.asarray(pc.fill_null(pc.is_in(column, value_set=asked), False), np.bool_)
+        return False
+    return True
 
 
 def forms(value: Any) -> Iterator[str]:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, LifoQueue
-from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 from cdc_lib.config import load_source
 from cdc_lib.errors import ConfigError
+from cdc_lib.model.closing import ClosedAtEnd
 from cdc_lib.read.cells import DATA, META, CellRow, CellTable
 from cdc_lib.read.cuts import find_cut
 from cdc_lib.read.lake import Lake, LakeCut
@@ -31,7 +31,7 @@ class NoConnectionsAvailable(RuntimeError):
     """All connections of a pool are in use."""
 
 
-class Connection:
+class Connection(ClosedAtEnd):
     """All tables of a source as of one transaction, until :meth:`open` is called again.
 
     Args:
@@ -122,14 +122,6 @@ class Connection:
         raise _read_only()
 
     delete_table = enable_table = disable_table = compact_table = create_table
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from cdc_lib.config import SourceConfig
 from cdc_lib.errors import ConfigError
 from cdc_lib.lake.catalog import load_table, open_catalog, translate_errors
 from cdc_lib.lake.routing import lake_merges
+from cdc_lib.model.closing import ClosedAtEnd
 from cdc_lib.model.merge_plan import Cut
 from cdc_lib.model.position import Position
 from cdc_lib.model.table_name import TableName
@@ -33,7 +33,7 @@ from cdc_lib.source import Source
 from cdc_lib.store.verification import verifications
 
 
-class Lake:
+class Lake(ClosedAtEnd):
     """Opens lake tables; they share what was read of files. Threads may share a lake.
 
     Use :meth:`open` or :meth:`of_catalog`. Close it, or use it in a ``with`` statement.
@@ -194,14 +194,6 @@ class Lake:
     def close(self) -> None:
         """Close the connections to the catalog; open readers can read on, and cannot refresh."""
         self._catalog.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from cdc_lib.errors import ConfigError, CursorMoved, StoreUnavailable
+from cdc_lib.model.closing import ClosedAtEnd
 from cdc_lib.model.cursor import DRAIN, LAKE, Cursor
 from cdc_lib.ports import CursorStore
 from cdc_lib.store.cursors import is_same, moved, successor
@@ -38,7 +37,7 @@ class _Held:
         return self.lost is None and self.cursor.writer != self.written
 
 
-class PeriodicCursorStore:
+class PeriodicCursorStore(ClosedAtEnd):
     """A buffering cursor store in front of another; close it to write the rest.
 
     Args:
@@ -131,16 +130,6 @@ class PeriodicCursorStore:
             self._held.clear()
         if lost:
             raise lost[0]
-
-    def __enter__(self) -> Self:
-        """Buffer cursors while the block runs."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Write the rest."""
-        self.close()
 
     def _through(self, name: tuple[str, str], at_home: Cursor | None, mine: Cursor) -> Cursor:
         """Write through at once: a cursor is created, or its lease changes."""

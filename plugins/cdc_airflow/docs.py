@@ -223,7 +223,7 @@ run of the source's DAG merge, then clear the task. `cdc lake erase` does the sa
 ERASE_DAG = """
 ### {source}: erase rows
 
-*Trigger* opens a form: a table, and the key of a row or a condition. First delete the rows at the source, and let `cdc_{source}` merge that.
+*Trigger* opens a form: a table, and the keys of rows or a condition. First delete the rows at the source, and let `cdc_{source}` merge that.
 
 Airflow keeps the values of the form until `airflow db clean`. Use `cdc lake erase` where a key says who it is.
 """

@@ -143,7 +143,7 @@ REQUESTS = (
         EraseOperator,
         erase_params,
         {
-            **{name: f"{{{{ params['{name}'] | tojson }}}}" for name in ("key", "columns", "values")},
+            **{name: f"{{{{ params['{name}'] | tojson }}}}" for name in ("keys", "columns", "values")},
             **_fields("table", "where", "lake_only"),
         },
         in_merge_pool=True,

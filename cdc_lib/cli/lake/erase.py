@@ -9,7 +9,7 @@ import typer
 from cdc_lib.cli import job
 from cdc_lib.cli.context import AsJson, SourceName, caller, config_of
 from cdc_lib.cli.context import find as find_source
-from cdc_lib.cli.lake.find import KeyOfRow, TableOfRows, WhichRows, names_in, show
+from cdc_lib.cli.lake.find import KeyOfRow, KeysOfRows, TableOfRows, WhichRows, keys_of, names_in, show
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import NOT_KNOWN, agreed, print_json, say
 from cdc_lib.cli.pipelines import open_pipeline
@@ -22,6 +22,7 @@ def erase(
     source: SourceName,
     table_name: TableOfRows,
     key: KeyOfRow = None,
+    keys: KeysOfRows = "",
     where: WhichRows = "",
     columns: Annotated[
         str,
@@ -49,11 +50,14 @@ def erase(
     Example:
         cdc lake erase shop shop.customers 42
         cdc lake erase shop shop.customers 42 --columns mail,phone --yes
+        cdc lake erase shop shop.customers --keys left.csv
         cdc lake erase shop shop.customers --where "mail = 'ann@example.com'"
     """
     loaded = find_source(context, source)
     config, table = config_of(loaded), TableName.parse(table_name)
-    erasing = lake_reader("erase.erasing").Erasing.of(open_pipeline(config), table, key or [], where, value or [])
+    erasing = lake_reader("erase.erasing").Erasing.of(
+        open_pipeline(config), table, keys_of(key, keys), where, value or []
+    )
     if not agreed(erasing.question, yes=yes or as_json):
         return
     erasure = erasing.begin(names_in(columns), by=caller("lake erase"), lake_only=lake_only)

@@ -10,6 +10,7 @@ from cdc_lib.cli.context import AsJson, SourceName, config_of
 from cdc_lib.cli.context import find as find_source
 from cdc_lib.cli.lake.reader import lake_reader
 from cdc_lib.cli.output import NOT_KNOWN, print_json, say, table
+from cdc_lib.errors import ConfigError
 from cdc_lib.model.pace import counted
 from cdc_lib.model.table_name import TableName
 from cdc_lib.source import Source
@@ -18,6 +19,14 @@ from cdc_lib.store.objects.open import open_store
 TableOfRows = Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")]
 KeyOfRow = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY]...", help="One value for each column of the key, in order.")
+]
+KeysOfRows = Annotated[
+    str,
+    typer.Option(
+        "--keys",
+        metavar="FILE",
+        help="Instead of a key: CSV without a header, one key on a line; - reads standard input.",
+    ),
 ]
 WhichRows = Annotated[
     str,
@@ -32,6 +41,7 @@ def find(
     source: SourceName,
     table_name: TableOfRows,
     key: KeyOfRow = None,
+    keys: KeysOfRows = "",
     where: WhichRows = "",
     columns: Annotated[
         str,
@@ -57,7 +67,7 @@ def find(
         cdc lake find shop shop.customers 42 --value ann@example.com
     """
     config = config_of(find_source(context, source))
-    needles = lake_reader("erase.wanted").wanted(config, table_name, key or [], where, value or [])
+    needles = lake_reader("erase.wanted").wanted(config, table_name, keys_of(key, keys), where, value or [])
     opened = Source.over(config, open_store(config.store))
     search = lake_reader("erase.search").RowSearch(opened, TableName.parse(table_name), needles)
     if names := names_in(columns):
@@ -68,6 +78,26 @@ def find(
     else:
         show(result)
     raise typer.Exit(1 if result.found else NOT_KNOWN if result.unread else 0)
+
+
+def keys_of(key: list[str] | None, file: str) -> list[list[str]]:
+    """Return the keys that a command names: by its arguments, or in a file.
+
+    Raises:
+        ConfigError: by both, or the file cannot be read or has none.
+    """
+    if not file:
+        return [key] if key else []
+    if key:
+        raise ConfigError("a key and --keys are given", hint="Give one of them.")
+    try:
+        with typer.open_file(file, encoding="utf-8-sig") as lines:
+            keys: list[list[str]] = lake_reader("erase.wanted").keys_in(lines)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}", hint="Correct --keys.") from error
+    if not keys:
+        raise ConfigError(f"{file} has no key", hint="Write one on a line.")
+    return keys
 
 
 def names_in(columns: str) -> list[str]:

@@ -31,12 +31,14 @@ def erase_params() -> dict[str, Param]:
     """Return the form of an erasure."""
     return {
         "table": Param(type="string", minLength=1, title="Table", description="As at the source: shop.customers"),
-        "key": Param([], **_TEXTS, title="Key", description="Of one row: a line for each column of the key."),
+        "keys": Param(
+            [], **_TEXTS, title="Keys", description="One on a line; the parts of a key are written as in CSV: de,42"
+        ),
         "where": Param(
             "",
             type="string",
             title="Condition",
-            description="Instead of a key: the rows that meet it, in DuckDB's SQL.",
+            description="Instead of keys: the rows that meet it, in DuckDB's SQL.",
         ),
         "columns": Param(
             [],
@@ -61,7 +63,7 @@ class EraseOperator(SparkJobOperator):
 
     Args:
         table: ``database.table`` at the source.
-        key: of one row, a text for each column, as a list or as its JSON; empty with a condition.
+        keys: of the rows, each a line of CSV, as a list or as its JSON; empty with a condition.
         where: a condition in DuckDB's SQL on the lake table.
         columns: the values that the rows have in these columns are looked for at the end too; a list or its JSON.
         values: texts that are looked for at the end too; a list or its JSON.
@@ -69,14 +71,14 @@ class EraseOperator(SparkJobOperator):
     """
 
     template_fields = (
-        *SparkJobOperator.template_fields, "table", "key", "where", "columns", "values", "lake_only",
+        *SparkJobOperator.template_fields, "table", "keys", "where", "columns", "values", "lake_only",
     )  # fmt: skip
 
     def __init__(
         self,
         *,
         table: str,
-        key: Sequence[str] | str = (),
+        keys: Sequence[str] | str = (),
         where: str = "",
         columns: Sequence[str] | str = (),
         values: Sequence[str] | str = (),
@@ -85,7 +87,7 @@ class EraseOperator(SparkJobOperator):
     ) -> None:
         super().__init__(deferrable=False, **kwargs)
         self.table = table
-        self.key = key
+        self.keys = keys
         self.where = where
         self.columns = columns
         self.values = values
@@ -135,9 +137,10 @@ class EraseOperator(SparkJobOperator):
     def _erasing(self, hook: CdcHook) -> Erasing:
         # PyIceberg and Arrow come with it: time that the parsing of DAG files must not take.
         from cdc_lib.erase.erasing import Erasing
+        from cdc_lib.erase.wanted import keys_in
 
-        key, values, table = listed(self.key), listed(self.values), TableName.parse(self.table)
-        return Erasing.of(hook.pipeline(), table, key, self.where, values, store_keys_of(hook.config))
+        keys, values, table = keys_in(listed(self.keys)), listed(self.values), TableName.parse(self.table)
+        return Erasing.of(hook.pipeline(), table, keys, self.where, values, store_keys_of(hook.config))
 
     def _erased(self, hook: CdcHook, context: Context, erasing: Erasing, *, by: str) -> dict[str, Any]:
         erasure = erasing.begin(listed(self.columns), by=by, lake_only=is_on(self.lake_only))

@@ -102,7 +102,7 @@ def test_an_erasure_waits_until_a_person_approves_it(
         "CREATE TABLE people (id INT PRIMARY KEY, mail VARCHAR(40))",
         f"INSERT INTO people VALUES (1, 'bob@example.com'), (2, '{mail}')",
     )
-    dag, form = f"{source.dag}.erase", {"table": f"{source.name}.people", "key": ["2"], "columns": ["mail"]}
+    dag, form = f"{source.dag}.erase", {"table": f"{source.name}.people", "keys": ["2"], "columns": ["mail"]}
     assert station.wait_for_run(source.dag, station.trigger(source.dag), RUN_SECONDS)["state"] == "success"
     folders = [Path(station.home) / "erased", source.folder / "lake"]
 

@@ -141,6 +141,33 @@ def test_what_is_not_erased_says_why_and_what_to_do(shop, monkeypatch):
     shop.assert_equal()
 
 
+def test_the_keys_of_many_rows_are_in_a_file(shop):
+    """A mirror has forgotten them: no condition finds them. Rows whose keys differ in one part stay."""
+    name, keys = f"{shop.database}.members", shop.folder / "left.csv"
+    shop.write(raw_archive=True)
+    shop.execute("CREATE TABLE members (country VARCHAR(20), id INT, v VARCHAR(40), PRIMARY KEY (country, id))")
+    everybody = [(country, number) for country in ("de", "fr, it") for number in (1, 2, 3)]
+    rows = ", ".join(f"('{country}', {number}, '{country}.{number}@lind.example')" for country, number in everybody)
+    shop.execute(f"INSERT INTO members VALUES {rows}")
+    shop.runs(2)
+    shop.execute("DELETE FROM members WHERE (country, id) IN (('de', 1), ('fr, it', 2))")
+    shop.runs(1)
+    keys.write_text('\ufeffde,1\n\n"fr, it",2\n', encoding="utf-8")
+    assert json.loads(shop.cdc(f"cdc lake find shop {name} --keys {keys} --json", code=1))["found"]
+    assert "is complete" in shop.cdc(f"cdc lake erase shop {name} --keys {keys} --yes --columns v")
+    assert json.loads(shop.cdc(f"cdc lake find shop {name} --keys {keys} --json"))["found"] == []
+    assert [len(one.digests) for one in erasures(shop.store, "shop")] == [2]
+    left = [one for one in everybody if one not in {("de", 1), ("fr, it", 2)}]
+    assert sorted(shop.lake.rows(name, "country", "id")) == sorted(left)
+    for text, message in (("", "has no key"), ("de", "the key has 2 parts, not 1: de"), ("de,x", "takes")):
+        keys.write_text(text, encoding="utf-8")
+        assert message in shop.cdc(f"cdc lake erase shop {name} --keys {keys} --yes", code=2)
+    keys.unlink()
+    assert "cannot be read: No such file" in shop.cdc(f"cdc lake erase shop {name} --keys {keys} --yes", code=2)
+    assert "Give one of them" in shop.cdc(f"cdc lake erase shop {name} de 1 --keys {keys} --yes", code=2)
+    shop.assert_equal()
+
+
 def test_a_row_that_the_source_keeps_goes_from_the_lake_alone(shop):
     shop.write()
     shop.execute(f"INSERT INTO orders VALUES ({ANN}, '{MAIL}', 1)")

@@ -84,9 +84,10 @@ class Persons:
 
     def erase(self, table, ids, code=0):
         """Erase some persons: those of a table that forgets them by their keys, the others by a condition."""
-        named = [*map(str, ids)] if self.modes[table] == "mirror" else [f'--where "id IN ({", ".join(map(str, ids))})"']
-        for which in named:
-            self.shop.cdc(f"cdc lake erase shop {self.shop.database}.{table} {which} --yes", code=code)
+        keys = self.shop.folder / "keys.csv"
+        keys.write_text("\n".join(map(str, ids)))
+        which = f"--keys {keys}" if self.modes[table] == "mirror" else f'--where "id IN ({", ".join(map(str, ids))})"'
+        self.shop.cdc(f"cdc lake erase shop {self.shop.database}.{table} {which} --yes", code=code)
 
     def assert_nothing_is_left(self, table, ids):
         values = " ".join(f"--value {mail(table, person)}" for person in ids)

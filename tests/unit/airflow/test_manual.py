@@ -136,6 +136,6 @@ def test_the_form_of_an_erasure_asks_for_a_table_and_keeps_its_slot(sources: Pat
     with pytest.raises(ParamValidationError):
         dag.params.validate()
     dag.params["table"] = "shop.customers"
-    task = rendered(sources, "cdc_shop.erase", **{**dag.params.validate(), "key": ["4,2", "a\n"]})
-    assert (task.table, listed(task.key), task.where) == ("shop.customers", ["4,2", "a\n"], "")
+    task = rendered(sources, "cdc_shop.erase", **{**dag.params.validate(), "keys": ["4,2", "a\n"]})
+    assert (task.table, listed(task.keys), task.where) == ("shop.customers", ["4,2", "a\n"], "")
     assert (listed(task.columns), is_on(task.lake_only), task.deferrable) == ([], False, False)

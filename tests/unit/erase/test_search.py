@@ -6,6 +6,7 @@ import gzip
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -333,3 +334,15 @@ def test_times_of_keys_have_the_forms_of_documents():
     for text in ("2026-01-31 12:00:00", "2026-01-31 12:00:00.000000", "2026-01-31T12:00:00"):
         assert needles.is_key([text])
     assert not needles.is_key(["2026-01-31 12:00:01"])
+
+
+def test_a_row_with_parts_of_two_keys_is_not_looked_for():
+    needles = Needles(("country", "id"), (("de", 1), ("fr", 2), ("at", 70_000)))
+    rows = [pa.array(["de", "de", "fr", "fr", None, "at"]), pa.array([1, 2, 1, 2, 1, 464], pa.int16())]
+    assert needles.rows_in(rows).tolist() == [True, False, False, True, False, False]
+
+
+def test_a_key_that_an_older_type_cannot_hold_hides_no_other():
+    """The lake has the wider type, the batch the type of its time."""
+    needles = Needles(("price",), ((Decimal("1.50"),), (Decimal("1.25"),)))
+    assert needles.rows_in([pa.array([Decimal("1.5"), Decimal("1.2")], pa.decimal128(3, 1))]).tolist() == [True, False]
