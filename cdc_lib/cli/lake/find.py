@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -25,7 +26,7 @@ KeysOfRows = Annotated[
     typer.Option(
         "--keys",
         metavar="FILE",
-        help="Instead of a key: CSV without a header, one key on a line; - reads standard input.",
+        help="Instead of a key: CSV without a header, one key on a line.",
     ),
 ]
 WhichRows = Annotated[
@@ -91,7 +92,7 @@ def keys_of(key: list[str] | None, file: str) -> list[list[str]]:
     if key:
         raise ConfigError("a key and --keys are given", hint="Give one of them.")
     try:
-        with typer.open_file(file, encoding="utf-8-sig") as lines:
+        with Path(file).open(encoding="utf-8-sig") as lines:
             keys: list[list[str]] = lake_reader("erase.wanted").keys_in(lines)
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}", hint="Correct --keys.") from error
