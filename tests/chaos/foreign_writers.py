@@ -62,10 +62,10 @@ class ForeignWriters:
             self.changed.add(table)
 
     def unchanged(self) -> list[str]:
-        """Return the tables that the lake has and nobody changed, and that are not quarantined."""
+        """Return the tables that the lake has, as merges left them, and that are not quarantined."""
         drain = self.pipeline.cursors.load(self.pipeline.config.source, DRAIN)
         quarantined = {entry.table for entry in drain.quarantine if entry.is_open} if drain else set()
-        return [table for table in self.lake.tables() if table not in quarantined | self.changed]
+        return [table for table in self.lake.tables() if table not in quarantined | self.changed | self.dropped]
 
     def choose(self, tables: Sequence[str]) -> str:
         """Return one of the tables; empty if there is none, or its lake table was dropped with it, or was lost before that."""
