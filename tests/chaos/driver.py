@@ -26,6 +26,7 @@ from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.objects.open import open_store
 from tests.chaos.backfills import any_backfill, to_text
 from tests.chaos.binlogs import Binlogs
+from tests.chaos.erasures import Erasures
 from tests.chaos.failovers import Failovers
 from tests.chaos.foreign_properties import ForeignProperties
 from tests.chaos.foreign_writers import ForeignWriters
@@ -124,6 +125,7 @@ class Chaos:
             pipeline, self.lake, self.laws, self.workload, self.failovers, random, self.folder, rewinds, say,
             self.foreign, self.lost,
         )  # fmt: skip
+        self.erasures = Erasures(self.steps, self.settler, self.workload.people, self.failovers, self.lost, random, say)
         self.stopped = StoppedHolders(self.steps, self._units, random, say)
         self.wrong_workers = WrongWorkers(pipeline, self._lake_plan, self.folder, random, say)
         self.copies = SecondCatalogs(self.lake, self.foreign, self.workload, self.folder, random, say)
@@ -157,11 +159,11 @@ class Chaos:
             self._random_action()
             if self.killed.total - compared >= KILLS_BETWEEN_COMPARISONS:
                 compared = self.killed.total
-                self.settler.compare()
+                self._compare()
         for action in self._weights():
             if not self.events[_name(action)]:  # a short run has each rare action once
                 self._do(action)
-        self.settler.compare()
+        self._compare()
         if self.scenarios.foreign:  # the lake certainly has tables now
             for _ in range(FINAL_FOREIGN_WRITES):
                 self.workload.work()
@@ -169,14 +171,18 @@ class Chaos:
                 self.settler.drain()
                 self._do(self._lose_a_batch)
                 self._do(self._foreign)
-            self.settler.compare()
+            self._compare()
         if self.scenarios.backfills:  # the lake certainly has tables now
             for _ in range(FINAL_BACKFILLS):
                 self.workload.work()
                 self.workload.repair()
                 self.settler.round()
                 self._do(self._backfill)
-            self.settler.compare()
+            self._compare()
+
+    def _compare(self) -> None:
+        self.settler.compare()
+        self.erasures.check()
 
     def _random_action(self) -> None:
         weights = self._weights()
@@ -231,6 +237,7 @@ class Chaos:
             (scenarios.ahead and can_be_wrong(), {self._merge_with_a_clock_ahead: 0.5}),
             (scenarios.copies, {self.copies.copy_the_source: 0.3}),
             (scenarios.reverts, {self.reverted.put_the_server_back: 0.4}),
+            (scenarios.erasures, {self.erasures.erase: 0.4}),
             (scenarios.torn and has_standby, {self._tear_a_file: 0.5}),
             (scenarios.rotations and has_standby, {self._rotate_in_a_statement: 0.5}),
             # A new action needs a step in step.py, its kill points, and a weight here.

@@ -18,6 +18,7 @@ from cdc_lib.plan.gaps import gap_of
 from cdc_lib.store import documents, layout
 from cdc_lib.store.windows import stored_windows
 from spark_jobs.errors import lacks_metadata
+from tests.chaos import people
 from tests.chaos.lake_side import LakeSide
 from tests.chaos.shapes import MODES
 from tests.chaos.steps import Broken
@@ -50,7 +51,9 @@ class ForeignWriters:
 
     def change_a_table(self) -> None:
         """Add, delete or rewrite rows of a lake table, roll it back or drop it."""
-        table = self.choose([table for table in self.unchanged() if table.partition(".")[2] not in MODES])
+        table = self.choose(
+            [table for table in self.unchanged() if table.partition(".")[2] not in {**MODES, **people.MODES}]
+        )
         if not table:
             return
         actions = (self._compact, self._delete, self._double, self._roll_back, self._drop)

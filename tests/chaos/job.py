@@ -9,6 +9,7 @@ from typing import Any
 
 STEPS = (
     "plan", "drain", "ack_drain", "plan_merge", "merge", "ack_lake", "rewind", "resume", "resnapshot", "gc", "maintain", "backfill",
+    "erase",
 )  # fmt: skip
 
 
@@ -25,7 +26,7 @@ class Job:
         unit: what to drain, as plain JSON.
         plan: what to merge, as plain JSON.
         argument: position of a rewind; tables, separated by commas, to resume, snapshot again or maintain;
-            request of a backfill, as JSON.
+            request of a backfill, or table and keys of an erasure, as JSON.
         label: point at which the process is killed.
         nth: at which occurrence of the label, from 1.
         after: seconds after which it is killed instead.

@@ -35,6 +35,14 @@ KILL_POINTS: dict[str, list[str]] = {
         *_around("backfill", *(action for action in COMMITS if "columns" not in action and "key" not in action)),
         "backfill: at any moment",
     ],
+    "erase": [
+        *_around("erase", "the writing of the rows", "the commit of the rows", "the removal of old snapshots"),
+        *_around(
+            "erase", "the manifest of a window", "the manifest of a chunk", "a part of a window", "a part of a chunk"
+        ),
+        *_around("erase", "the removal of what no manifest names", "an erasure", "the cut"),
+        "erase: at any moment",
+    ],
     "gc": _around("gc", "the removal of a manifest", "the removal of what no manifest names"),
 }
 """All points, by step."""

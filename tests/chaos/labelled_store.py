@@ -25,6 +25,7 @@ def action_of(key: str) -> str | None:
         "batches": f"{what} of a window",
         "snapshots": f"{what} of a chunk",
         "cuts": "the cut",
+        "erasures": "an erasure",
         "schemas": "a schema version",
     }
     return actions.get(kind)

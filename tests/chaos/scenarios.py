@@ -32,6 +32,7 @@ class Scenarios:
         ahead: clocks of workers that merge are minutes ahead.
         copies: copies of the source have other catalogs over the same warehouse.
         reverts: the server is put back to a machine snapshot.
+        erasures: rows that the source deleted are erased.
     """
 
     prepared: bool
@@ -55,6 +56,7 @@ class Scenarios:
     ahead: bool
     copies: bool
     reverts: bool
+    erasures: bool
 
     @classmethod
     def of(cls, seed: int) -> Self:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import traceback
+from argparse import Namespace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from unittest.mock import patch
 
 import cdc_lib.mysql.connection
 import cdc_lib.mysql.xa_recover
@@ -13,8 +15,10 @@ from cdc_lib import requests
 from cdc_lib.config.credentials import Credentials
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.config.start import StartAt
-from cdc_lib.errors import CdcError
+from cdc_lib.erase.erasing import Erasing
+from cdc_lib.errors import CdcError, MergeConflict
 from cdc_lib.model.merge_plan import MergePlan
+from cdc_lib.model.table_name import TableName
 from cdc_lib.pipeline import Pipeline
 from cdc_lib.ports import ObjectStore
 from cdc_lib.reselect.rows import Reselector
@@ -24,6 +28,7 @@ from cdc_lib.store.cursors import ObjectCursorStore
 from cdc_lib.store.cuts import last_cut
 from cdc_lib.store.objects.local import LocalStore
 from cdc_lib.store.objects.open import open_store
+from spark_jobs import erase as erase_job
 from spark_jobs.backfill import backfill
 from spark_jobs.maintain import lake_tables, maintain
 from spark_jobs.merging.run import run as merge
@@ -81,6 +86,9 @@ def _do(job: Job, points: Points) -> None:
         case "merge" | "maintain" | "backfill":
             label_commits(points, job.step)
             _in_spark(job, pipeline)
+        case "erase":
+            label_commits(points, job.step)
+            _erase(job, pipeline)
         case "ack_lake":
             pipeline.ack_lake(by="chaos")
         case "rewind":
@@ -104,6 +112,16 @@ def _opened(job: Job, config: SourceConfig, points: Points) -> ObjectStore:
         if job.stops:
             stop_with_the_lock(store, points)
     return store
+
+
+def _erase(job: Job, pipeline: Pipeline) -> None:
+    table, keys = json.loads(job.argument)
+    erasing = Erasing.of(pipeline, TableName.parse(table), keys, "", [])
+    erasure = erasing.begin((), by="chaos", lake_only=False)
+    with patch.object(erase_job, "open_store", lambda _: pipeline.store):
+        erase_job._erase(pipeline.config, Namespace(table=table, erasure=erasure.id))
+    if left := erasing.finish(erasure).left.found:
+        raise MergeConflict("left: " + "; ".join(f"{one.place}: {one.what}" for one in left))
 
 
 def _in_spark(job: Job, pipeline: Pipeline) -> None:

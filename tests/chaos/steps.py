@@ -102,6 +102,12 @@ class Steps:
             self._judge(step, outcome, allowed)
         return outcome
 
+    def alive(self, step: str, argument: str, allowed: Collection[str] = ()) -> Outcome:
+        """Run a step that is not killed."""
+        (outcome,) = self.fork_server.run(self._job(step, argument=argument))
+        self._judge(step, outcome, allowed)
+        return outcome
+
     def drains_of(self, unit: DrainUnit, *, stops: bool = False, lock_patience: float = 60) -> Job:
         """Return a drain that is not killed, for the fork server."""
         job = self._job("drain", unit=documents.to_plain(unit))
@@ -151,7 +157,7 @@ class Steps:
         self._judge(step, outcome, {*allowed, "SourceUnavailable"} if failed else allowed)
 
     def _deadly(self, job: Job, label: str) -> Job:
-        spark = job.step in ("merge", "maintain", "backfill")
+        spark = job.step in ("merge", "maintain", "backfill", "erase")
         job = replace(job, group=not spark or self.random.random() < 0.6)
         if label.endswith("at any moment"):
             most = 14.0 if spark else 0.5
@@ -177,7 +183,8 @@ class Steps:
             unit=unit,
             plan=plan,
             argument=argument,
-            clock=self.random.randrange(-100_000, 100_000),
+            # What is erased is in no snapshot that a clock may take for a new one.
+            clock=0 if step == "erase" else self.random.randrange(-100_000, 100_000),
             silence=silence,
             one_chunk=step == "drain" and self.random.random() < CHANCE_OF_ONE_CHUNK,
         )

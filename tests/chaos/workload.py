@@ -11,6 +11,7 @@ import pymysql
 from demo.shop import seed
 from demo.shop.workload import Workload
 from tests.chaos.encoding_faults import EncodingFaults
+from tests.chaos.people import People
 from tests.chaos.scenarios import Scenarios
 from tests.chaos.shapes import Shapes
 from tests.chaos.site import Site
@@ -45,6 +46,7 @@ class ChaosWorkload:
         self._transfers = Transfers(site, database, random)
         self._encoding_faults = EncodingFaults(site, database, random)
         self._shapes = Shapes(site, database, random)
+        self.people = People(site, database, random)
         self._begin()
 
     def _begin(self) -> None:
@@ -61,6 +63,7 @@ class ChaosWorkload:
         self._workload.run(self._random.randrange(1, 12))
         self._encoding_faults.work(faults=self._scenarios.quarantine)
         self._shapes.work(statements=self._scenarios.statements)
+        self.people.work()
         if self._scenarios.prepared:
             self._transfers.work(*([self._encoding_faults.prepared()] if self._scenarios.quarantine else []))
         chance = self._random.random()
