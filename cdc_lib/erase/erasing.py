@@ -9,6 +9,7 @@ from typing import Any, Self
 from cdc_lib.config import StoreKeys
 from cdc_lib.erase.asked import asked, ended, refuse_unmerged
 from cdc_lib.erase.needles import Needles
+from cdc_lib.erase.places import LAKE, LOST_FILE
 from cdc_lib.erase.search import RowSearch, Searched
 from cdc_lib.erase.stored import StoredRowsEraser
 from cdc_lib.erase.wanted import wanted
@@ -30,6 +31,13 @@ class ErasureResult:
 
     left: Searched
     rewritten: int
+
+    @property
+    def remedy(self) -> str:
+        """What removes what is left, before the erasure is run again."""
+        if all(one.kind == LOST_FILE for one in self.left.found):
+            return "maintenance removes the files that stopped jobs left after maintenance.keep_orphans_for"
+        return "let a run merge"
 
 
 class Erasing:
@@ -102,7 +110,7 @@ class Erasing:
     def finish(self, erasure: Erasure) -> ErasureResult:
         """Remove the rows from what the store has, search for what is left, and remember how it ended."""
         result, rewritten = self._search.run(), 0
-        if any(one.kind != "lake" for one in result.found):
+        if any(not one.kind.startswith(LAKE) for one in result.found):
             rewritten = StoredRowsEraser(self._source, erasure).remove(result.found)
             result = self._search.run()
         if result.found or not result.unread:

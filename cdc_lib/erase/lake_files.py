@@ -76,14 +76,11 @@ class LakeFiles:
                     found[field.field_id] = (name, of)
         return found
 
-    def locations(self) -> Iterator[str]:
-        """Yield each file once: those in the folders of the table, and others that a snapshot names."""
-        seen: set[str] = set()
-        for location in (*self._listed(), *self._named()):
-            key = location.removeprefix("file://").removeprefix("file:")
-            if key not in seen:
-                seen.add(key)
-                yield location
+    def locations(self) -> dict[str, bool]:
+        """Return each file, and whether the metadata names it; of a table that was dropped, none is named."""
+        named = {_path(one): one for one in self._named()}
+        listed = {_path(one): one for one in self._listed()}
+        return {one: path in named for path, one in {**named, **listed}.items()}
 
     def folders(self) -> list[str]:
         """Return the table's folder, the one that its name makes, and those beside it that a table of its name had."""
@@ -130,6 +127,11 @@ class LakeFiles:
                         path = entry.data_file.file_path
                         if entry.status != ManifestEntryStatus.DELETED or self.io.new_input(path).exists():
                             yield path
+
+
+def _path(location: str) -> str:
+    """Return what two spellings of the location of a local file have in common."""
+    return location.removeprefix("file://").removeprefix("file:")
 
 
 def _below(files: Any, path: str, prefix: str) -> Iterator[str]:

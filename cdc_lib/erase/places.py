@@ -29,6 +29,13 @@ _OVERLAP = 256
 """Bytes: more than the longest pattern."""
 
 
+LAKE = "lake"
+"""Kind of files in the folders of a lake table; others begin with it."""
+
+LOST_FILE = f"{LAKE}, lost file"
+"""Kind of those that a stopped job left: no metadata names them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """Values of the rows in one place.

@@ -18,6 +18,8 @@ from cdc_lib.config import StoreKeys
 from cdc_lib.erase.lake_files import LakeFiles
 from cdc_lib.erase.needles import Needles
 from cdc_lib.erase.places import (
+    LAKE,
+    LOST_FILE,
     Found,
     columns_by_id,
     in_avro,
@@ -118,12 +120,12 @@ class RowSearch:
     def _search_lake(self, files: LakeFiles) -> None:
         ids = files.ids((*self._needles.names, *self._needles.values))
         types = files.types(ids)
-        kind = "lake" if files.table is not None else "lake, of a dropped table"
-        seen = 0
-        for location in files.locations():
-            seen += 1
-            self._look(kind, location, self._in_file(files, location, ids, types))
-        if not files.are_listed or not seen:
+        kind = LAKE if files.table is not None else f"{LAKE}, of a dropped table"
+        locations = files.locations()
+        for location, named in locations.items():
+            of = LOST_FILE if files.table is not None and not named else kind
+            self._look(of, location, self._in_file(files, location, ids, types))
+        if not files.are_listed or not locations:
             why = "its folder cannot be listed: only the files that its metadata name were read"
             self.result.unread.append(Found(kind, str(files.name), why))
 

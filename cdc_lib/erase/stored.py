@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cdc_lib.apply.removals import is_before_erasure
 from cdc_lib.drain.batch import batch_writer
 from cdc_lib.drain.erased import erased_among
-from cdc_lib.erase.places import Found
+from cdc_lib.erase.places import LAKE, Found
 from cdc_lib.errors import BatchMismatch
 from cdc_lib.model.erasure import Erasure
 from cdc_lib.model.manifest import DataFile, Manifest
@@ -55,7 +55,7 @@ class StoredRowsEraser:
         Raises:
             BatchMismatch: another task changed a manifest at the same time.
         """
-        places, changed = {one.place for one in found if one.kind != "lake"}, 0
+        places, changed = {one.place for one in found if not one.kind.startswith(LAKE)}, 0
         for folder in sorted({folder for place in places if (folder := layout.batch_folder(place))}):
             changed += self._clean(layout.manifest_in(folder), places)
         comparisons = [place for place in places if place.split("/")[1] in COMPARISONS]

@@ -125,7 +125,7 @@ class Chaos:
             pipeline, self.lake, self.laws, self.workload, self.failovers, random, self.folder, rewinds, say,
             self.foreign, self.lost,
         )  # fmt: skip
-        self.erasures = Erasures(self.steps, self.settler, self.workload.people, self.failovers, self.lost, random, say)
+        self.erasures = Erasures(self.steps, self.settler, self.workload.people, self.failovers, random, say)
         self.stopped = StoppedHolders(self.steps, self._units, random, say)
         self.wrong_workers = WrongWorkers(pipeline, self._lake_plan, self.folder, random, say)
         self.copies = SecondCatalogs(self.lake, self.foreign, self.workload, self.folder, random, say)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from random import Random
-from urllib.parse import urlsplit
 
 from cdc_lib.erase.needles import Needles
-from cdc_lib.erase.places import Found
+from cdc_lib.erase.places import LAKE, LOST_FILE, Found
 from cdc_lib.erase.search import RowSearch
 from cdc_lib.model.table_name import TableName
 from cdc_lib.store import layout
 from tests.chaos.failovers import Failovers
-from tests.chaos.lost_lake_files import LostLakeFiles
 from tests.chaos.people import TABLES, People
 from tests.chaos.settle_and_compare import Settler
 from tests.chaos.steps import Broken, Steps
@@ -33,7 +30,6 @@ class Erasures:
         settler: lets the lake reach their end at the source.
         people: the tables.
         failovers: the failovers of the run.
-        lost: the lost files of lake tables.
         random: the random generator.
         say: takes a line for each erasure.
 
@@ -45,7 +41,6 @@ class Erasures:
     settler: Settler
     people: People
     failovers: Failovers
-    lost: LostLakeFiles
     random: Random
     say: Callable[[str], None]
     mails: dict[str, set[str]] = field(default_factory=dict)
@@ -92,15 +87,8 @@ class Erasures:
         pipeline = self.settler.pipeline
         needles = Needles((), (), {"": frozenset(mails)})
         found = RowSearch(pipeline, TableName.parse(table), needles).run().found
-        named = self.lost.named_files(table) if found else set()
-        return [
-            one for one in found if (_path(one.place) in named if one.kind == "lake" else self._is_named(one.place))
-        ]
+        return [one for one in found if one.kind != LOST_FILE and (one.kind == LAKE or self._is_named(one.place))]
 
     def _is_named(self, key: str) -> bool:
         folder = layout.batch_folder(key)
         return not folder or self.settler.pipeline.store.get(layout.manifest_in(folder)) is not None
-
-
-def _path(location: str) -> PurePosixPath:
-    return PurePosixPath(urlsplit(location).path)

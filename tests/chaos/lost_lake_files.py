@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from random import Random
 from urllib.parse import unquote, urlsplit
 
@@ -60,19 +60,6 @@ class LostLakeFiles:
         drain = pipeline.cursors.load(pipeline.config.source, DRAIN)
         known = {entry.table for entry in drain.quarantined_tables} if drain else set()
         return [table for table in lost if table not in said and table not in known]
-
-    def named_files(self, table: str) -> set[PurePosixPath]:
-        """Return every file that the metadata of a lake table names."""
-        with self._catalog() as catalog:
-            lake = catalog.load_table(self._lake(table))
-            found = [lake.metadata_location, *(one.metadata_file for one in lake.metadata.metadata_log)]
-            found += [one.manifest_list for one in lake.metadata.snapshots]
-            found += [one.statistics_path for one in lake.metadata.statistics]
-            for snapshot in lake.metadata.snapshots:
-                for manifest in snapshot.manifests(lake.io):
-                    entries = manifest.fetch_manifest_entry(lake.io, discard_deleted=False)
-                    found += [manifest.manifest_path, *(entry.data_file.file_path for entry in entries)]
-        return {PurePosixPath(_path(one)) for one in found}
 
     def _is_lost(self, table: str) -> bool:
         """Whether the newest metadata file of its lake table does not exist."""

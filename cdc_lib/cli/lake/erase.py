@@ -69,8 +69,13 @@ def erase(
         print_json({"erasure": erasure.id, "rewritten": erased.rewritten, **found})
     else:
         show(result)
-        again = f"cdc run {source}, then the same command again"
-        end = f"left something: {again}" if result.found else "is not proved" if result.unread else "is complete"
+        end = (
+            f"left something: {erased.remedy}, then run the same command again"
+            if result.found
+            else "is not proved"
+            if result.unread
+            else "is complete"
+        )
         say(
             f"{counted(erased.rewritten, 'batch')} and comparisons written again; erasure {erasure.id} of {table} {end}"
         )

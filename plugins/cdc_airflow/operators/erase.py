@@ -151,9 +151,7 @@ class EraseOperator(SparkJobOperator):
             for one in places:
                 self.log.error("%s: %s, %s: %s", title, one.kind, one.place, one.what)
         if erased.left.found:
-            raise AirflowFailException(
-                f"erasure {erasure.id} left something: let a run of the source's DAG merge, then clear this task"
-            )
+            raise AirflowFailException(f"erasure {erasure.id} left something: {erased.remedy}, then clear this task")
         if erased.left.unread:
             raise AirflowFailException(
                 f"erasure {erasure.id} is not proved: {counted(len(erased.left.unread), 'place')} could not be read"

@@ -129,7 +129,7 @@ def test_what_is_not_erased_says_why_and_what_to_do(shop, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(stored.StoredRowsEraser, "remove", lambda *_: 0)
         left = shop.cdc(f"cdc lake erase shop shop.orders {ANN} --value {MAIL} --yes", code=1)
-    assert "left something: cdc run shop, then the same command again" in " ".join(left.split())
+    assert "left something: let a run merge, then run the same command again" in " ".join(left.split())
     shop.change(1)
     assert "not merged up to" in shop.cdc(f"cdc lake erase shop shop.orders {ANN} --yes", code=1), "it begins later now"
     shop.runs(1)

@@ -15,7 +15,9 @@ import pytest
 import zstandard
 from pyiceberg.expressions import EqualTo
 
+from cdc_lib.erase.erasing import ErasureResult
 from cdc_lib.erase.needles import Needles
+from cdc_lib.erase.places import LOST_FILE
 from cdc_lib.erase.search import RowSearch
 from cdc_lib.model.changed_rows import AfterMerge, ChangedRows, OpenRow, WrongRow
 from cdc_lib.model.coverage import Coverage, CoveredRange, FoundWrong
@@ -316,7 +318,23 @@ def test_what_cannot_be_read_is_named(people):
     (people.store.root / "shop/.tmp-x").write_bytes(MAIL.encode())
     result = people.search()
     assert result.found == []
-    assert {one.kind for one in result.unread} == {"lake", "raw events", "unfinished write"}
+    assert {one.kind for one in result.unread} == {LOST_FILE, "raw events", "unfinished write"}
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "remedy"),
+    [
+        (orphan_file, LOST_FILE, "keep_orphans_for"),
+        (deleted_row, "lake", "let a run merge"),
+        (row_of_a_branch, "lake", "let a run merge"),
+    ],
+)
+def test_what_is_left_says_what_removes_it(people, place, kind, remedy):
+    """A merge does not remove the files of a stopped job."""
+    place(people)
+    left = people.search()
+    assert {one.kind for one in left.found} == {kind}
+    assert remedy in ErasureResult(left, 0).remedy
 
 
 def test_compressed_events_are_searched(people):
