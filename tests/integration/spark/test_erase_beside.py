@@ -76,31 +76,31 @@ def before_call(function, call, what, happened):
 
 
 POINTS = (
-    (IcebergTable, "_publish", 1),
-    (erase_job, "maintain", 1),
-    (IcebergTable, "_publish", 2),
-    (erase_job, "_publish", 1),
-    (erase_job, "publish", 1),
-    (erase_job, "maintain", 2),
-    (stored, "batch_writer", 1),
-    (documents, "changed", 1),
+    [(IcebergTable, "_publish", 1), (erase_job, "_publish", 1), (stored, "batch_writer", 1)],
+    [(erase_job, "maintain", 1), (erase_job, "maintain", 2)],
+    [(IcebergTable, "_publish", 2), (erase_job, "publish", 1)],
+    [(documents, "changed", 1)],
 )
+"""Those at which a merge comes into one erasure; the merge itself passes the first and the last one."""
 
 
 def test_merges_at_each_point_of_an_erasure_lose_nothing_and_bring_nothing_back(persons, monkeypatch):
     """Other rows change, and are merged, while one erasure after the other is at work."""
     shop = persons
-    for number, (place, name, call) in enumerate(POINTS, 1):
+    merges = itertools.count(1)
 
-        def merged(number=number):
-            shop.change(number)
-            shop.runs(1)
+    def merged():
+        shop.change(next(merges))
+        shop.runs(1)
 
-        happened = []
+    for person, points in zip(ERASED, POINTS, strict=False):
         with monkeypatch.context() as patched:
-            patched.setattr(place, name, before_call(getattr(place, name), call, merged, happened))
-            erase(shop, ERASED[number - 1])
-        assert happened, name
+            happened = []
+            for place, name, call in points:
+                happened.append([])
+                patched.setattr(place, name, before_call(getattr(place, name), call, merged, happened[-1]))
+            erase(shop, person)
+        assert all(happened), points
     shop.runs(1)
     assert_erased(shop, ERASED[: len(POINTS)])
     if shop.settings["modes"][0]["mode"] == "mirror":
