@@ -25,7 +25,7 @@ def backfill(
     context: typer.Context,
     source: SourceName,
     tables: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Patterns of database.table. Default: all tables.")
+        list[str] | None, typer.Argument(metavar="TABLE", help="Patterns of database.table. Default: all tables.")
     ] = None,
     since: Annotated[
         str | None, typer.Option("--since", help="Changes that committed then or later. Default: all that are stored.")

@@ -21,20 +21,20 @@ SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help="Name of a sou
 """The argument that most commands take."""
 
 ConsumerName = Annotated[
-    str | None, typer.Argument(metavar="[CONSUMER]", help="drain, lake or a consumer's name. Default: all.")
+    str | None, typer.Argument(metavar="CONSUMER", help="drain, lake or a consumer's name. Default: all.")
 ]
 """The second argument of the commands about cursors."""
 
 ComparedTables = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TABLE]...", help="Patterns of database.table. Default: verify.tables."),
+    typer.Argument(metavar="TABLE", help="Patterns of database.table. Default: verify.tables."),
 ]
 """The second argument of the commands that compare tables."""
 
 KeyValues = Annotated[
     list[str],
     typer.Argument(
-        metavar="KEY...", help="One value for each column of the key, in order; after -- where one begins with a minus."
+        metavar="KEY", help="One value for each column of the key, in order; after -- where one begins with a minus."
     ),
 ]
 """The third argument of the commands about one row."""

@@ -46,7 +46,7 @@ class Line:
 def doctor(
     context: typer.Context,
     source: Annotated[
-        str | None, typer.Argument(metavar="[SOURCE]", help="Name of a source: its file without .yaml. Default: all.")
+        str | None, typer.Argument(metavar="SOURCE", help="Name of a source: its file without .yaml. Default: all.")
     ] = None,
     as_json: AsJson = False,
     spark: Annotated[

@@ -36,7 +36,7 @@ _Text = str | None
 
 def init(
     context: typer.Context,
-    source: Annotated[_Text, typer.Argument(metavar="[SOURCE]", help="Name of the new source.")] = None,
+    source: Annotated[_Text, typer.Argument(metavar="SOURCE", help="Name of the new source.")] = None,
     host: Annotated[_Text, typer.Option("--host", help="Name or address of the server.")] = None,
     port: Annotated[int | None, typer.Option("--port", help=f"Port of the server. Default: {questions.PORT}.")] = None,
     user: Annotated[_Text, typer.Option("--user", help=f"User of the server. Default: {questions.USER}.")] = None,

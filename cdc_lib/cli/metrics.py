@@ -18,7 +18,7 @@ from cdc_lib.status.prometheus import Exposition, Scraped, figures_of
 def metrics(
     context: typer.Context,
     sources: Annotated[
-        list[str] | None, typer.Argument(metavar="[SOURCE]...", help="Names of sources. Default: all sources.")
+        list[str] | None, typer.Argument(metavar="SOURCE", help="Names of sources. Default: all sources.")
     ] = None,
 ) -> None:
     """Print figures of the sources for Prometheus (OpenMetrics).

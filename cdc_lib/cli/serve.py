@@ -20,7 +20,7 @@ from cdc_lib.store.objects.open import open_store
 def serve(
     context: typer.Context,
     sources: Annotated[
-        list[str] | None, typer.Argument(metavar="[SOURCE...]", help="Sources whose lakes are shown. Default: all.")
+        list[str] | None, typer.Argument(metavar="SOURCE", help="Sources whose lakes are shown. Default: all.")
     ] = None,
     host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="TCP port.")] = 8181,

@@ -22,7 +22,7 @@ def snapshot(
     source: SourceName,
     tables: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TABLE...", help="Captured tables as database.table, with * and ? for several."),
+        typer.Argument(metavar="TABLE", help="Captured tables as database.table, with * and ? for several."),
     ] = None,
     lower: Annotated[
         str, typer.Option("--key-from", help="Only rows from this key on; a JSON list for a key of several columns.")

@@ -59,7 +59,7 @@ _LONG = 60.0
 
 def status(
     context: typer.Context,
-    source: Annotated[str | None, typer.Argument(metavar="[SOURCE]", help="One source. Default: all sources.")] = None,
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help="One source. Default: all sources.")] = None,
     as_json: AsJson = False,
     watch: Annotated[
         bool, typer.Option("--watch", help=f"Show it again every {_INTERVAL} seconds, until Ctrl-C.")

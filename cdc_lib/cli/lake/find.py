@@ -19,7 +19,7 @@ from cdc_lib.store.objects.open import open_store
 
 TableOfRows = Annotated[str, typer.Argument(metavar="TABLE", help="database.table at the source.")]
 KeyOfRow = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY]...", help="One value for each column of the key, in order.")
+    list[str] | None, typer.Argument(metavar="KEY", help="One value for each column of the key, in order.")
 ]
 KeysOfRows = Annotated[
     str,

@@ -14,7 +14,7 @@ def maintain(
     context: typer.Context,
     source: SourceName,
     tables: Annotated[
-        list[str] | None, typer.Argument(metavar="TABLE...", help="database.table. Default: all tables.")
+        list[str] | None, typer.Argument(metavar="TABLE", help="database.table. Default: all tables.")
     ] = None,
     purge: Annotated[
         bool,

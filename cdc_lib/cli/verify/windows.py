@@ -58,7 +58,7 @@ def windows(
     source: SourceName,
     tables: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TABLE]...", help="Patterns of database.table. Default: all captured tables."),
+        typer.Argument(metavar="TABLE", help="Patterns of database.table. Default: all captured tables."),
     ] = None,
     as_json: AsJson = False,
     last: Annotated[
