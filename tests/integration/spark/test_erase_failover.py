@@ -127,7 +127,10 @@ def killed(*_, **__):
     raise MergeConflict("killed", hint="")
 
 
-@pytest.mark.parametrize(("tables", "count", "kills"), [(2, 80, 1), pytest.param(30, 1000, 4, marks=pytest.mark.slow)])
+LARGE = pytest.param(30, 1000, 2, marks=[pytest.mark.slow, pytest.mark.timeout(2 * 3600)])
+
+
+@pytest.mark.parametrize(("tables", "count", "kills"), [(2, 80, 1), LARGE])
 def test_erased_persons_do_not_come_back_and_the_others_stay(pair, tables, count, kills, tmp_path, lake, monkeypatch):
     """The standby's binlog has their changes too, and is read from half a minute before the failover on."""
     database = f"people_{secrets.token_hex(4)}"
@@ -145,16 +148,18 @@ def test_erased_persons_do_not_come_back_and_the_others_stay(pair, tables, count
     persons.everywhere("UPDATE {t} SET n = n + 1")
     shop.runs(1)
 
-    for number, ((place, name), table) in enumerate(zip(KILLS * kills, itertools.cycle(persons.modes), strict=False)):
+    begun = list(zip(KILLS * kills, itertools.cycle(persons.modes), strict=False))
+    for number, ((place, name), table) in enumerate(begun):
         with monkeypatch.context() as patched:
             patched.setattr(place, name, killed)
             persons.erase(table, first[:1], code=1)
         shop.change(number)
         shop.runs(1)
     shop.cdc("cdc lake maintain shop")
-    for table in persons.modes:
+    for table in dict.fromkeys(table for _, table in begun):
         persons.erase(table, first[:1])
-        persons.erase(table, first[1:])
+    for table in persons.modes:
+        persons.erase(table, first)
     last = [FIRST - 1]
     persons.insert(last)
     shop.runs(1)
@@ -168,8 +173,9 @@ def test_erased_persons_do_not_come_back_and_the_others_stay(pair, tables, count
 
     for number, table in enumerate(persons.modes, 30):
         persons.erase(table, later)
-        shop.change(number)
-        shop.runs(1)
+        if number % 3 == 0:
+            shop.change(number)
+            shop.runs(1)
     shop.cdc("cdc backfill shop")
     shop.cdc("cdc lake maintain shop")
     for table in persons.modes:
