@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 from cdc_lib.config.source import SourceConfig
 from cdc_lib.errors import IncompatibleSchema
@@ -19,8 +18,6 @@ from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from cdc_lib.ports import MergeTarget
-
-Frame = TypeVar("Frame")
 
 
 def merge_mode(

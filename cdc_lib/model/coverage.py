@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -109,8 +108,3 @@ class Coverage:
     def overdue(self, now: datetime, period: timedelta) -> bool:
         """Whether some range was not compared within a period."""
         return self.oldest_at is not None and self.oldest_at + period < now
-
-
-def wrong_tables(coverages: Iterable[Coverage]) -> list[Coverage]:
-    """Return the tables with rows that rolling comparisons found wrong and that are not equal yet."""
-    return [one for one in coverages if one.wrong]
