@@ -84,6 +84,7 @@ POINTS = (
 """Those at which a merge comes into one erasure; the merge itself passes the first and the last one."""
 
 
+@pytest.mark.turns(12)  # four erasures with seven merges take minutes
 def test_merges_at_each_point_of_an_erasure_lose_nothing_and_bring_nothing_back(persons, monkeypatch):
     """Other rows change, and are merged, while one erasure after the other is at work."""
     shop = persons
