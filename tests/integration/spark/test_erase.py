@@ -51,10 +51,21 @@ def left_of(shop, key, mail, code):
     return json.loads(shop.cdc(f"cdc lake find shop shop.orders {key} --value {mail} --json", code=code))
 
 
-@pytest.mark.parametrize(("mode", "version"), [("mirror", 2), ("soft_delete", 3), ("scd2", 2), ("append", 3)])
-def test_nothing_is_left_of_an_erased_row_and_all_is_left_of_others(shop, mode, version):
+LAYOUTS = {
+    "mirror": {"format_version": 2},
+    "mirror, values in paths": {"write_mode": "copy_on_write", "partition_by": ["v"]},
+    "soft_delete": {"partition_by": ["truncate(6, v)"]},
+    "scd2": {"format_version": 2},
+    "scd2, rewritten": {"write_mode": "copy_on_write", "partition_by": ["bucket(4, id)"], "sort_by": ["v"]},
+    "append": {},
+}
+"""By mode, layouts that keep values of a row in other places too."""
+
+
+@pytest.mark.parametrize("named", LAYOUTS)
+def test_nothing_is_left_of_an_erased_row_and_all_is_left_of_others(shop, named):
     """In the lake, its snapshots, batches, chunks and raw events; the other person, who came and changed with the first, stays as she was."""
-    layout = {"tables": "*.orders", "format_version": version}
+    mode, layout = named.partition(",")[0], {"tables": "*.orders", **LAYOUTS[named]}
     with_two_persons(shop, raw_archive=True, modes=[{"tables": "*.orders", "mode": mode}], layouts=[layout])
     before = shop.sql("SELECT * FROM {t} WHERE id <> " + str(ANN))
     known = left_of(shop, EVE, OTHER, 1)
