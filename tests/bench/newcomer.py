@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from tests.bench.processes import ROOT
@@ -306,7 +307,7 @@ def shown(steps: Sequence[Step]) -> Table:
     """Return the table of the steps."""
     table = Table("", "step", "minutes", "CPU s")
     for step in steps:
-        table.add_row(step.part, step.name, f"{step.wall / 60:.2f}", f"{step.cpu:.1f}")
+        table.add_row(step.part, escape(step.name), f"{step.wall / 60:.2f}", f"{step.cpu:.1f}")
     return table
 
 
