@@ -237,7 +237,7 @@ class Chaos:
             (scenarios.ahead and can_be_wrong(), {self._merge_with_a_clock_ahead: 0.5}),
             (scenarios.copies, {self.copies.copy_the_source: 0.3}),
             (scenarios.reverts, {self.reverted.put_the_server_back: 0.4}),
-            (scenarios.erasures, {self.erasures.erase: 0.4}),
+            (scenarios.erasures, {self.erasures.erase: 1}),
             (scenarios.torn and has_standby, {self._tear_a_file: 0.5}),
             (scenarios.rotations and has_standby, {self._rotate_in_a_statement: 0.5}),
             # A new action needs a step in step.py, its kill points, and a weight here.

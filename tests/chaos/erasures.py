@@ -34,7 +34,7 @@ class Erasures:
         say: takes a line for each erasure.
 
     Attributes:
-        mails: those that are erased, by table.
+        mails: those that are erased, by table; none from before a server took over, or was put back, that still had the people.
     """
 
     steps: Steps
@@ -44,6 +44,7 @@ class Erasures:
     random: Random
     say: Callable[[str], None]
     mails: dict[str, set[str]] = field(default_factory=dict)
+    _losses: tuple[int, int] = (0, 0)
 
     def erase(self) -> None:
         """Delete people and erase them; the first try is killed, and the second goes on."""
@@ -68,6 +69,7 @@ class Erasures:
             self.settler.round()
         else:
             raise Broken(f"the erasure of {left} of {table} does not end: {outcome.message}")
+        self._forget_those_who_came_back()
         self.mails.setdefault(table, set()).update(left.values())
         self.settler.laws.forget_changed()
 
@@ -77,10 +79,17 @@ class Erasures:
         Raises:
             Broken: a person is.
         """
+        self._forget_those_who_came_back()
         for table, mails in self.mails.items():
             if found := self._left(table, mails):
                 raise Broken(f"erased people of {table} are back: " + "\n".join(map(str, found[:5])))
             self.settler.lake.events["erased people looked for"] += len(mails)
+
+    def _forget_those_who_came_back(self) -> None:
+        losses = self.failovers.losses, self.failovers.reverted
+        if losses != self._losses:
+            self._losses = losses
+            self.mails.clear()
 
     def _left(self, table: str, mails: object) -> list[Found]:
         """Return places with one of the mails, except files of killed jobs that nothing names: maintenance removes them later."""

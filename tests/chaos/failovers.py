@@ -30,6 +30,7 @@ class Failovers:
         lagging: whether the standby's replication is stopped.
         repeated: whether a failover came while a server was read again after a rewind: changes of tables without a key
             may then be in the lake twice, because they have other positions on the next server.
+        losses: how often a server took over without the last transactions.
         reverted: the first epoch after the last machine snapshot that a server was put back to; 0 for none.
     """
 
@@ -41,6 +42,7 @@ class Failovers:
     say: Callable[[str], None]
     lagging: bool = False
     repeated: bool = False
+    losses: int = 0
     reverted: int = 0
 
     @property
@@ -91,6 +93,7 @@ class Failovers:
     def lose(self) -> None:
         """The primary crashes with transactions that the standby never received."""
         self.say("the primary crashes, and the standby takes over without its last transactions")
+        self.losses += 1
         if not self.lagging:
             self.site.lag()
         self.workload.begin_uncommitted()
