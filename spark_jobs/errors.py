@@ -229,9 +229,12 @@ def fault_of(error: Exception, action: str, place: Mapping[str, str]) -> CdcErro
     text = said(error)
     for failure in _FAILURES:
         if any(word in text for word in failure.words):
-            tables = place["table"].replace(", ", " ") if "table" in place else "{tables}"
-            hint = failure.hint.replace("{tables}", tables)
-            return failure.error(f"could not {action}: {failure.what}{_short(text)}", hint=hint, **place)
+            tables = place.get("table", "{tables}").replace(", ", " ")
+            return failure.error(
+                f"could not {action}: {failure.what}{_short(text)}",
+                hint=failure.hint.replace("{tables}", tables),
+                **place,
+            )
     return MergeError(f"could not {action}: {_short(text)}", **place)
 
 

@@ -171,8 +171,15 @@ def _on_each(
     work: Callable[[SparkSession, LakeName], Result],
     say: Callable[[str], None],
 ) -> list[Result]:
-    hint = "The other tables are done."
-    return in_parallel(spark, config, {str(name): name for name in names}, work, say, done="maintained", hint=hint)
+    return in_parallel(
+        spark,
+        config,
+        {str(name): name for name in names},
+        work,
+        say,
+        done="maintained",
+        hint="The other tables are done.",
+    )
 
 
 def _line(done: Maintained, seconds: float) -> str:

@@ -16,7 +16,7 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.schema_history.versions import ArchivedHistories
 from cdc_lib.source import Source
 from cdc_lib.store import layout
-from cdc_lib.store.erasures import erasures
+from cdc_lib.store.erasures import erasures_by_table
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.raw_archive import read_facts
 
@@ -56,7 +56,7 @@ class ArchiveDecoder:
             config, self.source.credentials, versions, window.epoch, archived_facts(known), known.charsets,
             dict.fromkeys(cursor.versions, False),
         )  # fmt: skip
-        erased = () if self.with_erased else erasures(live, self.source.name)
+        erased = (lambda _: ()) if self.with_erased else erasures_by_table(live, self.source.name)
         batches = WindowBatches(config, self.target, shape_of(config, self.source.credentials), origin, erased)
         excluded = Exclusions.of(cursor, window)
         return batches.write(window, histories, (), excluded, {})

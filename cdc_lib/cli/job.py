@@ -53,8 +53,9 @@ def run_job(
         return
     for needed in ("pyspark", "spark_jobs"):
         if importlib.util.find_spec(needed) is None:
-            hint = 'pip install "lakecdc[spark]"'
-            raise ConfigError(f"the Spark job {job} needs {needed}, which is not installed", hint=hint)
+            raise ConfigError(
+                f"the Spark job {job} needs {needed}, which is not installed", hint='pip install "lakecdc[spark]"'
+            )
     with tempfile.TemporaryDirectory(prefix="cdc-job-") as folder:
         error_file = Path(folder) / "error.json"
         command = [sys.executable, "-m", f"spark_jobs.{job}", "--config", str(loaded.path), "--error", str(error_file)]

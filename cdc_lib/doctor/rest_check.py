@@ -48,8 +48,11 @@ def check_rest(lake: LakeConfig) -> Finding:
         what = (
             reason.strerror or str(reason) if isinstance(reason, OSError) else "its address or its answer is not valid"
         )
-        hint = "Start it, or correct lake.uri in the source file."
-        return Finding("error", f"the lake's catalog {shown} cannot be reached: {what}", hint)
+        return Finding(
+            "error",
+            f"the lake's catalog {shown} cannot be reached: {what}",
+            "Start it, or correct lake.uri in the source file.",
+        )
     if not isinstance(found, Mapping) or not {"defaults", "overrides"} & found.keys():
         return Finding(
             "error",

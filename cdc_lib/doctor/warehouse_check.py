@@ -107,8 +107,9 @@ def _takes(lake: LakeConfig, warehouse: str, options: S3Options, endpoint_of_sto
         what = f"the warehouse {warehouse} cannot be written to: {error.message}"
         if lake.type == "rest":
             return Finding("warning", what, "It does not matter if the catalog gives merges keys of its own.")
-        hint = (
-            "Correct lake.warehouse, or the keys and the S3 settings that the lake has from store or lake.properties."
+        return Finding(
+            "error",
+            what,
+            "Correct lake.warehouse, or the keys and the S3 settings that the lake has from store or lake.properties.",
         )
-        return Finding("error", what, hint)
     return Finding("ok", f"the warehouse {warehouse} can be written to")

@@ -26,7 +26,7 @@ from cdc_lib.binlog.stream_facts import StreamFacts, nothing_omittable
 from cdc_lib.config import SourceConfig
 from cdc_lib.config.shape import is_shaped, stored_as
 from cdc_lib.config.sharing import shares_lake_table
-from cdc_lib.drain.erased import ErasedRows
+from cdc_lib.drain.erased import ErasedRows, ErasuresOf
 from cdc_lib.drain.exclusions import Exclusions, masked_rows
 from cdc_lib.drain.origin import Origin
 from cdc_lib.errors import (
@@ -39,7 +39,6 @@ from cdc_lib.errors import (
     TableUnreadable,
     UnsupportedValue,
 )
-from cdc_lib.model.erasure import Erasure
 from cdc_lib.model.gtid import GtidSet
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.pace import Pace
@@ -68,14 +67,14 @@ class WindowBatches:
         store: where batches go.
         shape: which columns are stored, and with which masks.
         origin: where the windows' bytes come from.
-        erasures: of the source: changes of these rows are left out.
+        erasures: of a table: changes of these rows are left out.
     """
 
     config: SourceConfig
     store: ObjectStore
     shape: Shape
     origin: Origin
-    erasures: Sequence[Erasure] = ()
+    erasures: ErasuresOf = lambda _: ()
 
     def write(
         self,
@@ -348,8 +347,11 @@ def _without_cure(
     tables = tables_at_fault(error, config.tables.captures) if isinstance(error, DateInKey) else ()
     if all(kept(*one.pair) == "rows" for one in tables):
         return error
-    hint = "No snapshot can replace the table's rows. Set zero_dates: string, or exclude the table in the source file."
-    return UnsupportedValue(error.message, hint=hint, **error.context)
+    return UnsupportedValue(
+        error.message,
+        hint="No snapshot can replace the table's rows. Set zero_dates: string, or exclude the table in the source file.",
+        **error.context,
+    )
 
 
 def _check_files(window: Window, read: Mapping[str, datetime], known: Mapping[str, datetime]) -> None:

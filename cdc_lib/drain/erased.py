@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,9 @@ from cdc_lib.model.manifest import BINLOG, GTID, OFFSET, ROW, TS
 from cdc_lib.model.position import SNAPSHOT_ROW
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.server_identity import ServerIdentity
+from cdc_lib.model.table_name import TableName
+
+ErasuresOf = Callable[[TableName], Sequence[Erasure]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +26,13 @@ class ErasedRows:
     """The erased rows of a source, for the windows of one epoch of a server.
 
     Args:
-        erasures: all of the source.
+        erasures: of a table.
         epoch: of the windows.
         identity: the server that wrote them.
         left_out: how many changes were, of each row group that had some.
     """
 
-    erasures: Sequence[Erasure]
+    erasures: ErasuresOf
     epoch: int
     identity: ServerIdentity
     left_out: list[int] = field(default_factory=list)
@@ -41,13 +44,22 @@ class ErasedRows:
             schema: of the table.
             rows: with the change columns.
         """
-        for one in self.erasures:
-            if one.table == schema.name and schema.primary_key and rows.num_rows:
+        if schema.primary_key and rows.num_rows and (known := self.erasures(schema.name)):
+            for one in self._later(known, rows):
                 erased = erased_among(one, rows, schema.primary_key, self._is_before(one, rows))
                 if erased.any():
                     self.left_out.append(int(erased.sum()))
                     rows = rows.filter(pa.array(~erased))
         return rows
+
+    def _later(self, known: Sequence[Erasure], rows: pa.Table) -> Iterator[Erasure]:
+        """Yield the erasures that may have come later than one of the changes: after years, few of many."""
+        files, offsets = (rows.column(name).to_numpy() for name in (BINLOG, OFFSET))
+        first = (self.epoch, int(files.min()), int(offsets[files == files.min()].min()))
+        earliest = pc.min(rows.column(TS)).as_py()
+        for one in known:
+            if first <= one.point or (one.epoch < self.epoch and (earliest is None or earliest < one.at)):
+                yield one
 
     def _is_before(self, erasure: Erasure, rows: pa.Table) -> NDArray[np.bool_]:
         """Return which changes were committed before an erasure."""

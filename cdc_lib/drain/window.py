@@ -32,7 +32,7 @@ from cdc_lib.ports import ObjectStore
 from cdc_lib.schema_history.versions import Histories
 from cdc_lib.source import Source
 from cdc_lib.store import layout
-from cdc_lib.store.erasures import erasures
+from cdc_lib.store.erasures import erasures_by_table
 from cdc_lib.store.manifests import find_manifest, publish_manifest
 from cdc_lib.store.objects.layered import LayeredStore
 from cdc_lib.store.observations import last_tables
@@ -107,7 +107,7 @@ class Drainer:
             dict.fromkeys(known, False),
         )
         with closing(ServerOrigin(self.source, self.shape, cascades=cascades)) as origin:
-            erased = erasures(versions, self.source.name)
+            erased = erasures_by_table(versions, self.source.name)
             batches = WindowBatches(self.source.config, self.source.store, self.shape, origin, erased)
             manifest = batches.write(window, histories, undrained, leaving or Exclusions(), file_times or {}, before)
         state = publish_manifest(self.source.store, key, manifest)

@@ -264,16 +264,28 @@ def _refusal(status: int, body: bytes, url: str) -> CdcError:
     except (ValueError, KeyError, TypeError):
         said = f"HTTP status {status}"
     if status == 401:
-        hint = "Name the environment variable with the server's token in merge.spark_server.token_env."
-        return ConfigError(f"the Spark server refuses the request: {said}", hint=hint, url=url)
+        return ConfigError(
+            f"the Spark server refuses the request: {said}",
+            hint="Name the environment variable with the server's token in merge.spark_server.token_env.",
+            url=url,
+        )
     if status == 404:
-        hint = "It was restarted. Nothing is lost: the next try takes up the same work."
-        return SparkUnavailable(f"the Spark server does not know the job: {said}", hint=hint, url=url)
+        return SparkUnavailable(
+            f"the Spark server does not know the job: {said}",
+            hint="It was restarted. Nothing is lost: the next try takes up the same work.",
+            url=url,
+        )
     if status >= 500:
-        hint = "See the server's output. Nothing is lost: the next try takes up the same work."
-        return SparkUnavailable(f"the Spark server failed: {said}", hint=hint, url=url)
-    hint = "Install the same version of this package here and on the server."
-    return ConfigError(f"the Spark server refuses the request: {said}", hint=hint, url=url)
+        return SparkUnavailable(
+            f"the Spark server failed: {said}",
+            hint="See the server's output. Nothing is lost: the next try takes up the same work.",
+            url=url,
+        )
+    return ConfigError(
+        f"the Spark server refuses the request: {said}",
+        hint="Install the same version of this package here and on the server.",
+        url=url,
+    )
 
 
 def _start_of(config: SparkServerConfig) -> str:

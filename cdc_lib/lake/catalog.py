@@ -113,8 +113,9 @@ def drop_table(config: SourceConfig, name: LakeName) -> None:
         with translate_errors(str(name)), open_catalog(config) as catalog:
             catalog.drop_table((*name.namespace, name.name))
     except NoSuchTableError as error:
-        hint = "cdc lake tables lists those that there are."
-        raise ConfigError(f"the lake has no table {name}", hint=hint, source=config.source) from error
+        raise ConfigError(
+            f"the lake has no table {name}", hint="cdc lake tables lists those that there are.", source=config.source
+        ) from error
 
 
 @contextmanager
@@ -158,17 +159,23 @@ def _answer(error: Exception, status: int) -> CdcError:
     """Return the error for a catalog that answers with one: its class says whether a task is tried again."""
     said = f"{status} ({type(error).__name__})"
     if is_over(f"{type(error).__name__} {error}"):
-        hint = "It is retried: a credential gives each attempt a new token. Replace a token that was set by hand (lake.properties)."
-        return StoreUnavailable(f"the lake's catalog says that the log-in is over: {said}", hint=hint)
+        return StoreUnavailable(
+            f"the lake's catalog says that the log-in is over: {said}",
+            hint="It is retried: a credential gives each attempt a new token. Replace a token that was set by hand (lake.properties).",
+        )
     if status >= 500 or status == 429:
         return StoreUnavailable(
             f"the lake's catalog answers with an error: {said}", hint="It is retried. Look into the catalog's log."
         )
     if status in (401, 403) or "invalid_client" in str(error):
-        hint = "Correct token or credential under lake.properties, or grant its role the tables: cdc doctor tries it."
-        return LakeRefused(f"the lake's catalog refuses the log-in: {said}", hint=hint)
-    hint = "Correct lake.uri, lake.warehouse or lake.properties in the source file: cdc doctor tries them."
-    return StoreError(f"the lake's catalog refuses the request: {said}", hint=hint)
+        return LakeRefused(
+            f"the lake's catalog refuses the log-in: {said}",
+            hint="Correct token or credential under lake.properties, or grant its role the tables: cdc doctor tries it.",
+        )
+    return StoreError(
+        f"the lake's catalog refuses the request: {said}",
+        hint="Correct lake.uri, lake.warehouse or lake.properties in the source file: cdc doctor tries them.",
+    )
 
 
 def _kind(error: BaseException) -> str:

@@ -53,8 +53,11 @@ def history_error(why: IncompatibleSchema, table: TableName) -> IncompatibleSche
 
 def redefined_error(why: IncompatibleSchema, table: TableName) -> TableRedefined:
     """Return the error of a table that a new snapshot brings with its new definition."""
-    hint = f"A new snapshot replaces the rows, and is requested automatically; or: cdc snapshot {{source}} {table.in_shell}"
-    return TableRedefined(why.message, hint=hint, **why.context)
+    return TableRedefined(
+        why.message,
+        hint=f"A new snapshot replaces the rows, and is requested automatically; or: cdc snapshot {{source}} {table.in_shell}",
+        **why.context,
+    )
 
 
 def beginning_at(work: TableWork, since: Point) -> TableWork:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -62,6 +62,25 @@ class Erasure:
         """Return for each key, as values of its columns in order, whether it is one of the erased rows."""
         known, salt = set(self.digests), bytes.fromhex(self.salt)
         return [digest_of(salt, key) in known for key in keys]
+
+
+@dataclass(frozen=True, slots=True)
+class TableErasures:
+    """All erasures of a table, in one document: whoever reads changes of the table reads it, and no other.
+
+    Args:
+        source: name of the source.
+        table: ``database.table`` at the source.
+        erasures: in the order in which they were asked for.
+    """
+
+    source: str
+    table: TableName
+    erasures: tuple[Erasure, ...] = ()
+
+    def having(self, erasure: Erasure) -> TableErasures:
+        """Return them with one that is new, or of which something is new."""
+        return replace(self, erasures=(*(one for one in self.erasures if one.id != erasure.id), erasure))
 
 
 def digest_of(salt: bytes, key: Sequence[Any]) -> str:

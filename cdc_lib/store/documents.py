@@ -19,7 +19,7 @@ from cdc_lib.model.changed_rows import AfterMerge
 from cdc_lib.model.complete import Complete
 from cdc_lib.model.coverage import Coverage
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.erasure import Erasure
+from cdc_lib.model.erasure import TableErasures
 from cdc_lib.model.failed_table import Stopped
 from cdc_lib.model.foreign import ForeignCommits
 from cdc_lib.model.manifest import Manifest
@@ -62,7 +62,7 @@ Document = (
     | SparkApplication
     | Coverage
     | DailyChecks
-    | Erasure
+    | TableErasures
 )
 """Kinds of documents."""
 
@@ -93,7 +93,7 @@ _KINDS: dict[type[Any], str] = {
     SparkApplication: "spark_application",
     Coverage: "coverage",
     DailyChecks: "daily_checks",
-    Erasure: "erasure",
+    TableErasures: "erasures",
 }
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
 

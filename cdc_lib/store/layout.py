@@ -14,7 +14,7 @@
     <source>/cuts/<merge id>.json
     <source>/verified/<database.table>/<lake table>.json
     <source>/coverage/<database.table>/<lake table>.json
-    <source>/erasures/<database.table>/<id>.json
+    <source>/erasures/<database.table>.json
     <source>/batch_checks.json
     <source>/after_merge.json
     <source>/stopped.json
@@ -33,7 +33,6 @@ from typing import Literal
 
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.erasure import Erasure
 from cdc_lib.model.folder import folder_of
 from cdc_lib.model.manifest import Manifest
 from cdc_lib.model.schema_question import SchemaQuestion
@@ -262,15 +261,14 @@ def coverage_key(source: str, table: str, lake_table: str) -> str:
     return f"{coverage_prefix(source)}{table_folder(table)}/{folder_of(lake_table)}.json"
 
 
-def erasures_prefix(source: str, table: str = "") -> str:
-    """Return the prefix of all erasures of a source, or of those of a table."""
-    prefix = f"{_name('source', source)}/erasures/"
-    return f"{prefix}{table_folder(table)}/" if table else prefix
+def erasures_prefix(source: str) -> str:
+    """Return the prefix of all erasures of a source."""
+    return f"{_name('source', source)}/erasures/"
 
 
-def erasure_key(erasure: Erasure) -> str:
-    """Return the key of an erasure."""
-    return f"{erasures_prefix(erasure.source, erasure.table)}{erasure.id}.json"
+def erasures_key(source: str, table: TableName) -> str:
+    """Return the key of the erasures of a table."""
+    return f"{erasures_prefix(source)}{table_folder(table)}.json"
 
 
 def after_merge_key(source: str) -> str:

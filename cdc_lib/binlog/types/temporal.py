@@ -256,5 +256,7 @@ def _fault(values: ValuePolicy) -> tuple[str, str]:
     if _is_cured(values):
         what = "a date with a zero or impossible part in the key, of which the lake holds dates"
         return what, "The table is read again automatically, with the dates of its key as text."
-    hint = "Set zero_dates: 'null' or string, or exclude the table in the source file."
-    return "a date with a zero or impossible part", hint
+    return (
+        "a date with a zero or impossible part",
+        "Set zero_dates: 'null' or string, or exclude the table in the source file.",
+    )

@@ -32,11 +32,17 @@ def refuse_table(routed: RoutedTable, mode: str, marker: Marker, source_uuid: st
     if routed.target.routed:
         raise _refused("a route makes it, perhaps from several tables", "Read its changes with cdc consumers.", routed)
     if routed.target.where:
-        hint = "Without filters: the batches also have the changes of rows that the lake leaves out."
-        raise _refused("the source file filters its rows", hint, routed)
+        raise _refused(
+            "the source file filters its rows",
+            "Without filters: the batches also have the changes of rows that the lake leaves out.",
+            routed,
+        )
     if computes:
-        hint = "Use the table's snapshots, or a source without computed columns."
-        raise _refused("it has computed columns, which only Spark computes", hint, routed)
+        raise _refused(
+            "it has computed columns, which only Spark computes",
+            "Use the table's snapshots, or a source without computed columns.",
+            routed,
+        )
     if marker.is_blank:
         raise _refused("no merge of this source wrote it", "Read it again after the next merge: cdc run.", routed)
     if marker.source_uuid and source_uuid and marker.source_uuid != source_uuid:

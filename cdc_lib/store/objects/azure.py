@@ -113,8 +113,9 @@ class AzureStore(CloudStore):
             except HttpResponseError as error:
                 if code_of(error) not in _CONDITION_FALSE:
                     raise
-                hint = "Read it again."
-                raise CorruptBatch("an object was replaced or removed while it was read", hint=hint, **place) from error
+                raise CorruptBatch(
+                    "an object was replaced or removed while it was read", hint="Read it again.", **place
+                ) from error
 
         def fetch(start: int, stop: int) -> bytes:
             return self._azure.do("read an object", key, lambda: read(start, stop))

@@ -63,14 +63,20 @@ def fault_of(
     if (status >= 500 and code != "NotImplemented") or status in {408, 429} or code in _TRY_AGAIN:
         return StoreUnavailable(message, hint="It is retried.", **context)
     if code in _OVER:
-        hint = "It is retried: a role or a web identity gives each attempt a new token. If you set AWS_SESSION_TOKEN or the fields of a "
-        hint += "connection by hand, set new keys there."
-        return StoreUnavailable(message, hint=hint, **context)
+        return StoreUnavailable(
+            message,
+            hint="It is retried: a role or a web identity gives each attempt a new token. If you set AWS_SESSION_TOKEN or the fields of a "
+            "connection by hand, set new keys there.",
+            **context,
+        )
     if code in _HINTS:
         return ConfigError(message, hint=_HINTS[code], **context)
     if status in {401, 403}:
-        hint = f"{_KEYS} They need the rights to list the bucket and to get, put and delete objects."
-        return ConfigError(message, hint=hint, **context)
+        return ConfigError(
+            message,
+            hint=f"{_KEYS} They need the rights to list the bucket and to get, put and delete objects.",
+            **context,
+        )
     if status in {301, 307, 308}:
         return ConfigError(message, hint=_HINTS["PermanentRedirect"], **context)
     return StoreError(message, hint="The server's log may say more.", **context)

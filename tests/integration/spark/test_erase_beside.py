@@ -79,7 +79,7 @@ POINTS = (
     [(IcebergTable, "_publish", 1), (erase_job, "_publish", 1), (stored, "batch_writer", 1)],
     [(erase_job, "maintain", 1), (erase_job, "maintain", 2)],
     [(IcebergTable, "_publish", 2), (erase_job, "publish", 1)],
-    [(documents, "changed", 1)],
+    [(documents, "changed", 2)],
 )
 """Those at which a merge comes into one erasure; the merge itself passes the first and the last one."""
 

@@ -9,9 +9,8 @@ import time
 
 import pytest
 
-from cdc_lib.erase import erasing
+from cdc_lib.erase import erasing, stored
 from cdc_lib.errors import MergeConflict
-from cdc_lib.store import documents
 from spark_jobs import erase as erase_job
 from tests.harness.servers.replication import KINDS, replicated
 from tests.harness.shop.source import Shop
@@ -31,7 +30,7 @@ KILLS = (
     (erase_job, "maintain"),
     (erase_job, "publish"),
     (erasing, "StoredRowsEraser"),
-    (documents, "changed"),
+    (stored, "batch_writer"),
 )
 
 

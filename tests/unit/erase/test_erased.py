@@ -8,12 +8,14 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from cdc_lib.drain.erased import ErasedRows
+from cdc_lib.drain.erased import ErasedRows, erased_among
 from cdc_lib.erase.reached import refuse_snapshot, refuse_unreached
 from cdc_lib.errors import MergeConflict
 from cdc_lib.model.cursor import Cursor
-from cdc_lib.model.erasure import Erasure, digest_of
+from cdc_lib.model.erasure import Erasure, TableErasures, digest_of
 from cdc_lib.model.merge_plan import Cut, TableCut
 from cdc_lib.model.position import Position
 from cdc_lib.model.schema import Column, SourceType, TableSchema
@@ -21,6 +23,8 @@ from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.table_name import TableName
 from cdc_lib.model.window import SnapshotTask
 from cdc_lib.store import documents
+from cdc_lib.store.erasures import erasures, erasures_by_table, erasures_of, keep_erasure
+from cdc_lib.store.objects.local import LocalStore
 
 TABLE, SALT = TableName("shop", "people"), b"0123456789abcdef"
 HERE = ServerIdentity("mysql", "3e11fa47-71ca-11e1-9e33-c80aa9429562", 1)
@@ -51,15 +55,22 @@ def changes(*rows, row=0):
             "_binlog": pa.array(files, pa.int32()),
             "_offset": pa.array(offsets, pa.int64()),
             "_row": pa.array([row] * len(rows), pa.int64()),
-            "_ts": pa.array([AT - timedelta(seconds=one) for one in before], pa.timestamp("us", "UTC")),
+            "_ts": pa.array(
+                [None if one is None else AT - timedelta(seconds=one) for one in before], pa.timestamp("us", "UTC")
+            ),
             "_gtid": pa.array(gtids, pa.string()),
             "id": pa.array(keys, pa.int32()),
         }
     )
 
 
+def of(*erasures):
+    """Return what returns the erasures of a table."""
+    return lambda table: [one for one in erasures if one.table == table]
+
+
 def left(erasure, epoch, identity, *rows):
-    found = ErasedRows([erasure], epoch, identity).without(SCHEMA, changes(*rows))
+    found = ErasedRows(of(erasure), epoch, identity).without(SCHEMA, changes(*rows))
     return list(zip(found["id"].to_pylist(), found["_offset"].to_pylist(), strict=True))
 
 
@@ -72,7 +83,7 @@ def test_changes_before_the_erasure_are_left_out_and_later_ones_and_other_keys_s
 def test_a_row_that_was_read_there_is_left_out():
     """A snapshot's rows have the end of the binlog before them, and nothing may have been written since."""
     read = changes((7, 5, 1000, 9, None), (7, 5, 1001, 9, None), row=-1)
-    assert ErasedRows([ERASURE], 2, HERE).without(SCHEMA, read)["_offset"].to_pylist() == [1001]
+    assert ErasedRows(of(ERASURE), 2, HERE).without(SCHEMA, read)["_offset"].to_pylist() == [1001]
 
 
 def test_of_an_earlier_epoch_all_changes_are_left_out():
@@ -112,7 +123,7 @@ def test_at_another_server_transactions_decide_beside_time(identity, executed, b
 def test_rows_of_other_tables_and_of_tables_without_a_key_stay():
     rows = changes((7, 1, 1, 9, None))
     for schema in (replace(SCHEMA, table="others"), replace(SCHEMA, primary_key=())):
-        assert ErasedRows([ERASURE], 2, HERE).without(schema, rows) is rows
+        assert ErasedRows(of(ERASURE), 2, HERE).without(schema, rows) is rows
 
 
 @pytest.mark.parametrize(
@@ -149,9 +160,54 @@ def test_other_keys_have_other_digests(one, other):
 
 
 def test_an_erasure_holds_no_key_and_is_read_as_it_was_written():
-    data = documents.dump(replace(ERASURE, digests=(digest_of(SALT, ["ann@lind.example"]),)))
+    data = documents.dump(table(replace(ERASURE, digests=(digest_of(SALT, ["ann@lind.example"]),))))
     assert b"ann" not in data
-    assert documents.load(Erasure, documents.dump(ERASURE), "x") == ERASURE
+    assert documents.load(TableErasures, documents.dump(table(ERASURE)), "x") == table(ERASURE)
+
+
+def table(*erasures):
+    return TableErasures("shop", TABLE, erasures)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_of_many_erasures_those_that_are_not_looked_at_erase_nothing(data):
+    """Those from before the first change, by place and by time."""
+    times, places = st.integers(-3, 3), st.tuples(st.integers(4, 6), st.integers(999, 1001))
+    rows = [
+        (data.draw(st.integers(6, 8)), *data.draw(places), data.draw(times | st.just(None)), None)
+        for _ in range(data.draw(st.integers(1, 5)))
+    ]
+    known = [
+        replace(
+            ERASURE,
+            id=str(number),
+            epoch=data.draw(st.integers(1, 3)),
+            position=Position(f"binlog.{(place := data.draw(places))[0]:06d}", place[1]),
+            at=AT + timedelta(seconds=data.draw(times)),
+            digests=(digest_of(SALT, [data.draw(st.integers(6, 8))]),),
+        )
+        for number in range(data.draw(st.integers(1, 4)))
+    ]
+    identity, read = data.draw(st.sampled_from([HERE, THERE])), changes(*rows, row=data.draw(st.sampled_from([-1, 0])))
+    one_by_one = read
+    for one in known:
+        erased = ErasedRows(of(one), 2, identity)
+        chosen = erased_among(one, one_by_one, ("id",), erased._is_before(one, one_by_one))
+        one_by_one = one_by_one.filter(pa.array(~chosen))
+    assert ErasedRows(of(*known), 2, identity).without(SCHEMA, read).equals(one_by_one)
+
+
+def test_a_document_has_the_erasures_of_a_table_and_only_those_of_changed_tables_are_read(tmp_path, monkeypatch):
+    store, other = LocalStore(tmp_path), replace(ERASURE, table=TableName("shop", "others"), id="3")
+    for one in (ERASURE, replace(ERASURE, id="2"), other, replace(ERASURE, ended_at=AT)):
+        keep_erasure(store, one)
+    assert erasures_of(store, "shop", TABLE) == (replace(ERASURE, id="2"), replace(ERASURE, ended_at=AT))
+    assert len(erasures(store, "shop")) == 3
+    known, read, get = erasures_by_table(store, "shop"), [], store.get
+    monkeypatch.setattr(store, "get", lambda key: read.append(key) or get(key))
+    assert [len(known(name)) for name in (TABLE, TableName("shop", "orders"), TABLE)] == [2, 0, 2]
+    assert read == ["shop/erasures/shop.people.json"]
 
 
 def cut(position, **more):
