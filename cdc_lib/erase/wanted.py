@@ -84,7 +84,7 @@ def keys_in(lines: Iterable[str]) -> list[list[str]]:
             f"the keys cannot be read: {error}", hint="They are CSV in UTF-8: one key on a line, its parts with commas."
         ) from error
     if len(keys) > MOST_ROWS:
-        raise ConfigError(f"these are {len(keys)} keys", hint=f"Give up to {MOST_ROWS} at once.")
+        raise ConfigError(f"these are {counted(len(keys), 'key')}", hint=f"Give up to {MOST_ROWS} at once.")
     return keys
 
 

@@ -21,7 +21,7 @@ def test_each_line_is_a_key():
     [
         (b'"open', "the keys cannot be read: unexpected end of data"),
         (b"m\xfcller", "the keys cannot be read: 'utf-8' codec can't decode"),
-        (b"7\n" * (MOST_ROWS + 1), "these are 1001 keys"),
+        (b"7\n" * (MOST_ROWS + 1), "these are 1,001 keys"),
     ],
     ids=["not closed", "latin 1", "too many"],
 )
