@@ -58,7 +58,13 @@ class Difference:
     examples: tuple[str, ...] = ()
 
 
-_NUMBERS = {"bit": "{} + 0", "float": "{} * 1e0", "double": "{} * 1e0", "year(2)": "IF(YEAR({0}) = 1900, 0, YEAR({0}))"}
+_NUMBERS = {
+    "bit": "{} + 0",
+    "float": "{} * 1e0",
+    # MySQL writes the product of the smallest normal number with a digit less.
+    "double": "IF({0} <> 0 AND ABS({0}) < 1e-300, {0}, {0} * 1e0)",
+    "year(2)": "IF(YEAR({0}) = 1900, 0, YEAR({0}))",
+}
 """Types whose own text is not the whole value: a FLOAT has six digits there, a DOUBLE(m,d) d after the point, and a YEAR(2) two."""
 
 
