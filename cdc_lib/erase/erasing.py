@@ -9,7 +9,7 @@ from typing import Any, Self
 from cdc_lib.config import StoreKeys
 from cdc_lib.erase.asked import asked, ended, refuse_unmerged
 from cdc_lib.erase.needles import Needles
-from cdc_lib.erase.places import LAKE, LOST_FILE
+from cdc_lib.erase.places import LOST_FILE
 from cdc_lib.erase.search import RowSearch, Searched
 from cdc_lib.erase.stored import StoredRowsEraser
 from cdc_lib.erase.wanted import wanted
@@ -109,9 +109,9 @@ class Erasing:
 
     def finish(self, erasure: Erasure) -> ErasureResult:
         """Remove the rows from what the store has, search for what is left, and remember how it ended."""
-        result, rewritten = self._search.run(), 0
-        if any(not one.kind.startswith(LAKE) for one in result.found):
-            rewritten = StoredRowsEraser(self._source, erasure).remove(result.found)
+        result = self._search.run()
+        rewritten = StoredRowsEraser(self._source, erasure).remove(result.found)
+        if rewritten:
             result = self._search.run()
         if result.found or not result.unread:
             ended(self._source, erasure, is_clean=not result.found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -129,10 +130,11 @@ def equal(column: pa.Array, values: Sequence[Any]) -> NDArray[np.bool_]:
         nulls = np.asarray(pc.is_null(column))
         rest = [value for value in values if value is not None]
         return nulls | equal(column, rest) if rest else nulls
-    typed = [value for value in values if _fits(value, column.type)]
+    fits = [_fits(value, column.type) for value in values]
+    typed = list(itertools.compress(values, fits))
     found = _among(column, typed) if typed else np.zeros(len(column), np.bool_)
     if len(typed) < len(values):
-        texts = [form for value in values if not _fits(value, column.type) for form in forms(value)]
+        texts = [form for value, fit in zip(values, fits, strict=True) if not fit for form in forms(value)]
         with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # its values have no text
             found |= _among(column.cast(pa.string()), texts)
     return found

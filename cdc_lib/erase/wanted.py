@@ -41,8 +41,7 @@ def wanted(
         begun: returns, by the columns of the table's key, rows of an erasure that was stopped: no condition meets them any more.
 
     Raises:
-        ConfigError: nothing, or both, is asked for; a key is not one of the table; they are too many; no row or too many meet the
-            condition.
+        ConfigError: nothing, or both, is asked for; a key is not one of the table; no row or too many meet the condition.
     """
     if bool(keys) == bool(where) and not (values and not keys):
         raise ConfigError(

@@ -69,13 +69,9 @@ class TableErasures:
     """All erasures of a table, in one document: whoever reads changes of the table reads it, and no other.
 
     Args:
-        source: name of the source.
-        table: ``database.table`` at the source.
-        erasures: in the order in which they were asked for.
+        erasures: in the order in which something new was known of them.
     """
 
-    source: str
-    table: TableName
     erasures: tuple[Erasure, ...] = ()
 
     def having(self, erasure: Erasure) -> TableErasures:

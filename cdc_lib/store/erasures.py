@@ -43,6 +43,9 @@ def keep_erasure(store: ObjectStore, erasure: Erasure) -> None:
     Raises:
         BatchMismatch: other tasks write erasures of the table all the time.
     """
-    key, new = layout.erasures_key(erasure.source, erasure.table), TableErasures(erasure.source, erasure.table)
-    if documents.changed(TableErasures, store, key, lambda now: (now or new).having(erasure), _TRIES) is None:
+    key = layout.erasures_key(erasure.source, erasure.table)
+    if (
+        documents.changed(TableErasures, store, key, lambda now: (now or TableErasures()).having(erasure), _TRIES)
+        is None
+    ):
         raise BatchMismatch("other tasks write erasures of the table", hint="Run the same command again.", key=key)

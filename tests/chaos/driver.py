@@ -376,7 +376,7 @@ class Chaos:
 
     def _maintain(self) -> None:
         """Maintain some lake tables; in the running Spark, or in one that is killed."""
-        known = self._sound_tables()
+        known = self.foreign.sound()
         if not known:
             return
         tables = self.random.sample(known, min(2, len(known)))
@@ -430,7 +430,7 @@ class Chaos:
 
     def _merge_with_another_writer(self) -> None:
         """Merge while a backfill or the maintenance writes the same tables."""
-        plan, known = self._lake_plan(), self._sound_tables()
+        plan, known = self._lake_plan(), self.foreign.sound()
         if plan is None or not known:
             return
         self.lake.plans.append(plan)
@@ -502,10 +502,6 @@ class Chaos:
     def _units(self) -> list[DrainUnit]:
         drain = self.cursors.load(self.config.source, DRAIN)
         return [] if drain is None else [*drain.snapshot_units, *drain.in_flight]
-
-    def _sound_tables(self) -> list[str]:
-        """Return the tables of the lake that no foreign writer changed, and of which no file was lost."""
-        return sorted(set(self.lake.tables()) - self.foreign.changed - self.foreign.dropped)
 
     def _lake_plan(self) -> MergePlan | None:
         lake = self.cursors.load(self.config.source, LAKE)

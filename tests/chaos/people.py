@@ -8,24 +8,17 @@ from random import Random
 import pymysql
 
 from tests.chaos.site import Site
+from tests.chaos.source_writer import SourceWriter
 
 MODES = {"people_soft": "soft_delete", "people_past": "scd2"}
 TABLES = ("people", *MODES)
 
 
-class People:
-    """Writes to the tables.
-
-    Args:
-        site: the servers.
-        database: where the tables are created.
-        random: the random generator.
-    """
+class People(SourceWriter):
+    """Writes to the tables."""
 
     def __init__(self, site: Site, database: str, random: Random) -> None:
-        self._site = site
-        self._database = database
-        self._random = random
+        super().__init__(site, database, random)
         self._mails = 0
         for table in TABLES:
             self._execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, mail VARCHAR(60) NOT NULL, n INT NULL)")
@@ -50,6 +43,3 @@ class People:
         if left:
             self._execute(f"DELETE FROM {table} WHERE id IN ({', '.join(map(str, left))})")
         return left
-
-    def _execute(self, statement: str) -> list[tuple[int, str]]:
-        return [(row[0], row[1]) for row in self._site.primary.execute(statement, database=self._database)]

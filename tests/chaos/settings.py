@@ -6,11 +6,14 @@ import os
 from pathlib import Path
 
 from cdc_lib.config import SourceConfig
-from tests.chaos import people
+from tests.chaos import people, shapes
 from tests.chaos.scenarios import Scenarios
-from tests.chaos.shapes import MODES, POLICIES
+from tests.chaos.shapes import POLICIES
 from tests.chaos.site import Site
 from tests.harness.servers import S3Server
+
+MODES = {**shapes.MODES, **people.MODES}
+"""By table, how the lake keeps its rows, where it is not the default."""
 
 ACCESS, SECRET = "CDC_CHAOS_ACCESS_KEY", "CDC_CHAOS_SECRET_KEY"
 
@@ -45,7 +48,7 @@ def chaos_config(
         "snapshot": {"chunk_rows": 70, "range_bytes": 1, "max_ranges": 3},
         "drain": {"row_group_rows": 64, "max_window_bytes": 4096, "max_windows": 4},
         "merge": {"driver_memory": "1g"},
-        "modes": [{"tables": f"{database}.{table}", "mode": mode} for table, mode in {**MODES, **people.MODES}.items()],
+        "modes": [{"tables": f"{database}.{table}", "mode": mode} for table, mode in MODES.items()],
         "schema_changes": {"tables": [{"tables": f"{database}.{table}", **rule} for table, rule in POLICIES.items()]},
         "on_error": "quarantine" if scenarios.quarantine else "stop",
         "failover": {"fallback_interval": "1s"},

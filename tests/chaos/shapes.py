@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.chaos.site import Site
+from tests.chaos.source_writer import SourceWriter
 
 MODES = {"shape_soft": "soft_delete", "shape_past": "scd2"}
 POLICIES = {
@@ -24,19 +25,11 @@ TYPES = {
 NAMES = 3
 
 
-class Shapes:
-    """Writes to tables and alters them.
-
-    Args:
-        site: the servers.
-        database: where the tables are created.
-        random: the random generator.
-    """
+class Shapes(SourceWriter):
+    """Writes to tables and alters them."""
 
     def __init__(self, site: Site, database: str, random: Random) -> None:
-        self._site = site
-        self._database = database
-        self._random = random
+        super().__init__(site, database, random)
         for table in TABLES:
             self._execute(f"CREATE TABLE {table} {FIRST}")
 
@@ -120,9 +113,6 @@ class Shapes:
         """Return a column name of a kind that the table does not have now; it may have had it before."""
         names = {f"c_{kind}{number}" for number in range(NAMES)} - {*self._more(table)}
         return self._random.choice(sorted(names)) if names else ""
-
-    def _execute(self, statement: str) -> None:
-        self._site.primary.execute(statement, database=self._database)
 
 
 def kind_of(column: str) -> str:

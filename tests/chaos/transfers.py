@@ -8,6 +8,7 @@ from random import Random
 import pymysql
 
 from tests.chaos.site import Site
+from tests.chaos.source_writer import SourceWriter
 from tests.harness.binlog import xa
 
 XIDS = ("x0", "x1", "x2", "x3")
@@ -16,19 +17,11 @@ KEYS_PER_XID = 10
 PATIENT = ("SET SESSION innodb_lock_wait_timeout = 3", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
 
-class Transfers:
-    """Writes to a table with a key and to one without, mostly in XA transactions.
-
-    Args:
-        site: the servers.
-        database: where the two tables are created.
-        random: the random generator.
-    """
+class Transfers(SourceWriter):
+    """Writes to a table with a key and to one without, mostly in XA transactions."""
 
     def __init__(self, site: Site, database: str, random: Random) -> None:
-        self._site = site
-        self._database = database
-        self._random = random
+        super().__init__(site, database, random)
         self._execute("CREATE TABLE transfers (id INT PRIMARY KEY, v VARCHAR(40) NULL, n INT NULL)")
         self._execute("CREATE TABLE ledger (v VARCHAR(40), n INT)")
 
@@ -80,6 +73,3 @@ class Transfers:
             lambda: f"INSERT INTO ledger VALUES ('{xid}', {random.randrange(3)})",
         )
         return [*PATIENT, change, *(random.choice(more)() for _ in range(random.randrange(4)))]
-
-    def _execute(self, statement: str) -> None:
-        self._site.primary.execute(statement, database=self._database)

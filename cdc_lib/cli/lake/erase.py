@@ -64,19 +64,18 @@ def erase(
     job.run_job("erase", loaded, f"--table={table}", f"--erasure={erasure.id}", to_stderr=as_json)
     erased = erasing.finish(erasure)
     result = erased.left
+    code = 1 if result.found else NOT_KNOWN if result.unread else 0
     if as_json:
         found = {"found": result.found, "unread": result.unread, "objects": result.objects}
         print_json({"erasure": erasure.id, "rewritten": erased.rewritten, **found})
     else:
         show(result)
-        end = (
-            f"left something: {erased.remedy}, then run the same command again"
-            if result.found
-            else "is not proved"
-            if result.unread
-            else "is complete"
-        )
+        ends = {
+            0: "is complete",
+            1: f"left something: {erased.remedy}, then run the same command again",
+            NOT_KNOWN: "is not proved",
+        }
         say(
-            f"{counted(erased.rewritten, 'batch')} and comparisons written again; erasure {erasure.id} of {table} {end}"
+            f"{counted(erased.rewritten, 'batch')} and comparisons written again; erasure {erasure.id} of {table} {ends[code]}"
         )
-    raise typer.Exit(1 if result.found else NOT_KNOWN if result.unread else 0)
+    raise typer.Exit(code)

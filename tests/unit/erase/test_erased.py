@@ -166,7 +166,7 @@ def test_an_erasure_holds_no_key_and_is_read_as_it_was_written():
 
 
 def table(*erasures):
-    return TableErasures("shop", TABLE, erasures)
+    return TableErasures(erasures)
 
 
 @settings(deadline=None)
