@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+# A failed comparison in the harness shows its values, as one in a test does.
+pytest.register_assert_rewrite("tests.harness")
+
 from tests.harness.generated.examples import examples
 from tests.harness.processes.turns import out_of_turn, turn_of
 from tests.harness.servers import MariaDbServer, MySqlServer, S3Server, SqlServer

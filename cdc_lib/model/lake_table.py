@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from cdc_lib.errors import MergeError
+from cdc_lib.errors import MergeConflict, MergeError
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.ddl_effect import AddedDefault
 from cdc_lib.model.layout import DEFAULT_LAYOUT, Layout
@@ -431,3 +431,24 @@ def computed_from(text: str | None) -> dict[str, str]:
 def marker_of(state: LakeTable | None, table: TableName) -> Marker:
     """Return a source table's marker; an empty one if no merge wrote rows of it."""
     return state.markers.get(table, Marker()) if state is not None else Marker()
+
+
+def refuse_moved(table: str, read: int | None, found: int | None) -> None:
+    """Refuse to go on with a table that has another snapshot than the merge read.
+
+    Args:
+        table: the source table.
+        read: the snapshot that was read; None for a table without snapshots.
+        found: the current one.
+
+    Raises:
+        MergeConflict: it has.
+    """
+    if found != read:
+        raise MergeConflict(
+            "another commit came first",
+            hint="Nothing was written. Run it again.",
+            table=table,
+            expected_snapshot=read,
+            found_snapshot=found,
+        )

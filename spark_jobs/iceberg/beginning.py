@@ -17,14 +17,14 @@ from cdc_lib.errors import IncompatibleSchema
 from cdc_lib.lake.evolution import identifier_fields, lake_columns
 from cdc_lib.lake.modes import mode_of
 from cdc_lib.model.column_rename import RENAMES_PROPERTY, ColumnRename, to_json
-from cdc_lib.model.lake_table import COMPUTED_PROPERTY, DROPPED_PROPERTY, LakeColumn, LakeTable
+from cdc_lib.model.lake_table import COMPUTED_PROPERTY, DROPPED_PROPERTY, LakeColumn, LakeTable, refuse_moved
 from cdc_lib.model.layout import TIMES, Layout, Partition, SortField
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.table_mode import Mode
 from cdc_lib.model.table_name import TableName
 from spark_jobs.iceberg.ddl import defining_properties, partitions_of
 from spark_jobs.iceberg.loading import identity_of, metadata_of, texts
-from spark_jobs.iceberg.row_delta import RowCommit, each, refuse_moved, refuse_other_rows
+from spark_jobs.iceberg.row_delta import RowCommit, current_snapshot, each, refuse_other_rows
 from spark_jobs.iceberg.table_metadata import TableMetadata
 from spark_jobs.runtime.java_classes import JavaClasses, java_classes
 
@@ -209,7 +209,7 @@ def publish_beginning(change: Any, commit: RowCommit) -> int:
         MergeError: the snapshot would have another number of rows than the files.
         Py4JJavaError: CommitFailedException if the table's metadata changed since it was loaded.
     """
-    refuse_moved(change.table(), commit.parent, commit.of)
+    refuse_moved(commit.of, commit.parent, current_snapshot(change.table()))
     every = commit.classes.static("org.apache.iceberg.expressions.Expressions", "alwaysTrue")()
     rows = change.newOverwrite().overwriteByRowFilter(every).conflictDetectionFilter(every)
     if commit.parent is not None:

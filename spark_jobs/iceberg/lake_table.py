@@ -14,8 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from cdc_lib.config.maintenance import MaintenanceConfig
-from cdc_lib.errors import MergeConflict
-from cdc_lib.model.lake_table import LakeTable, marker_property
+from cdc_lib.model.lake_table import LakeTable, marker_property, refuse_moved
 from cdc_lib.model.lake_upkeep import Tidied
 from cdc_lib.model.publication import publication
 from cdc_lib.model.table_commit import TableCommit
@@ -133,12 +132,6 @@ class IcebergTable(DefinedTable):
         """
         if self._followed is not None and self._beginning is None:
             refuse_other_names(table.renames, self._followed, self._table)
-        if self._read is not None and table.snapshot_id != self._read.snapshot:
-            raise MergeConflict(
-                "another commit came first",
-                hint="Nothing was written. Run it again.",
-                table=self._table,
-                expected_snapshot=self._read.snapshot,
-                found_snapshot=table.snapshot_id,
-            )
+        if self._read is not None:
+            refuse_moved(self._table, self._read.snapshot, table.snapshot_id)
         return table

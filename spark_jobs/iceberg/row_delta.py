@@ -8,7 +8,7 @@ from typing import Any
 
 from cdc_lib.apply.stored_files import WHOLE
 from cdc_lib.apply.table_part import wrong_rows
-from cdc_lib.errors import MergeConflict
+from cdc_lib.model.lake_table import refuse_moved
 from cdc_lib.model.pace import counted
 from spark_jobs.runtime.java_classes import JavaClasses
 
@@ -139,7 +139,7 @@ class RowCommit:
     def begun(self, table: Any, expected: int | None) -> Any:
         """Return a transaction with the files, which is not committed."""
         change = table.newTransaction()
-        refuse_moved(change.table(), self.parent, self.of)
+        refuse_moved(self.of, self.parent, current_snapshot(change.table()))
         self.check(change.table())
         # Iceberg does not rebase a schema change on another commit, so all checks still hold at the commit.
         change.updateSchema().commit()
@@ -192,27 +192,10 @@ class RowCommit:
         return sum(int(one.recordCount()) for one in others if one.dataSequenceNumber() < oldest)
 
 
-def refuse_moved(table: Any, parent: int | None, of: str) -> None:
-    """Refuse to commit if the table has another snapshot than the merge read.
-
-    Args:
-        table: Iceberg's Java object.
-        parent: the snapshot that was read; None for a table without snapshots.
-        of: the source table.
-
-    Raises:
-        MergeConflict: it has.
-    """
+def current_snapshot(table: Any) -> int | None:
+    """Return the current snapshot of Iceberg's Java object of a table; None if it has none."""
     snapshot = table.currentSnapshot()
-    found = int(snapshot.snapshotId()) if snapshot is not None else None
-    if found != parent:
-        raise MergeConflict(
-            "another commit came first",
-            hint="Nothing was published. Run it again.",
-            table=of,
-            expected_snapshot=parent,
-            found_snapshot=found,
-        )
+    return int(snapshot.snapshotId()) if snapshot is not None else None
 
 
 def refuse_other_rows(expected: int | None, summary: Any, of: str) -> None:

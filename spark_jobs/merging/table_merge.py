@@ -18,7 +18,7 @@ from cdc_lib.merge.foreign_changes import is_read_again
 from cdc_lib.merge.renames import renames_of, renaming
 from cdc_lib.merge.row_rules import filled_rows, superseded_rows
 from cdc_lib.merge.scd2.epochs import unfinished_epochs
-from cdc_lib.model.lake_table import LakeTable, marker_of
+from cdc_lib.model.lake_table import LakeTable, marker_of, refuse_moved
 from cdc_lib.model.lake_upkeep import Tidied
 from cdc_lib.model.merge_plan import TableCut
 from cdc_lib.model.pace import counted
@@ -129,14 +129,16 @@ class TableMerge:
         if abandoned is not None:
             return self._left(state, abandoned)
         if self.job.decisions.is_asked_again(lake, state):
-            return self._begun_again(target, None)
+            return self._begun_again(target, state, None)
         try:
             return self._merged(target, state)
         except IncompatibleSchema as error:
+            again = self._target()
+            now = again.load()
+            # Another merge, perhaps an abandoned one that still runs, may have begun the table again.
+            refuse_moved(lake.tables[0], _snapshot_of(state), _snapshot_of(now))
             abandoned = watch.abandoned(lake, error.message) if watch is not None and watch.cuts else None
-            if abandoned is None:
-                return self._begun_again(self._target(), error)
-            return self._left(target.load(), abandoned)
+            return self._begun_again(again, now, error) if abandoned is None else self._left(now, abandoned)
 
     def _left(self, state: LakeTable | None, abandoned: Abandoned) -> list[TableCut]:
         """Return the state of a lake table that this merge leaves as it is: that of the last cut if it does not exist."""
@@ -147,18 +149,21 @@ class TableMerge:
             cuts = entries_of(self.job.plan, state, self.lake, {})
         return [replace(cut, dropped=abandoned.dropped[cut.table]) for cut in cuts]
 
-    def _begun_again(self, target: LakeTarget, why: IncompatibleSchema | None) -> list[TableCut]:
+    def _begun_again(
+        self, target: LakeTarget, state: LakeTable | None, why: IncompatibleSchema | None
+    ) -> list[TableCut]:
         """Merge rows into a lake table that begins again with their definition, if no older row counts.
 
         Args:
             target: of a table that cannot hold the rows as it is.
+            state: the table, as the target loaded it last.
             why: it cannot; None if a person asked for it.
 
         Raises:
             TableRedefined: older rows count, and a new snapshot can replace them.
             IncompatibleSchema: it cannot; or the lake keeps what the source no longer has.
         """
-        job, lake, state = self.job, self.lake, target.load()
+        job, lake = self.job, self.lake
         is_backfill = job.watch is None or job.sources.counts is not None
         if why is not None and (is_backfill or not job.decisions.is_misfit(lake, state)):
             raise why
@@ -284,3 +289,7 @@ class TableMerge:
             job.say(
                 f"{name}: {counted(done.snapshots, 'old snapshot')} removed, {counted(done.rewritten, 'file')} became {done.added:,}"
             )
+
+
+def _snapshot_of(state: LakeTable | None) -> int | None:
+    return state.snapshot_id if state is not None else None

@@ -111,5 +111,6 @@ def show(result: Any) -> None:
     for title, places in (("what", result.found), ("not read, because", result.unread)):
         if places:
             table(("kind", "place", title), ((one.kind, one.place, one.what) for one in places))
-    places = len({one.place for one in result.found})
-    say(f"{counted(places, 'place')} of {counted(result.objects, 'object')} hold values of the row")
+    say(
+        f"{counted(len({one.place for one in result.found}), 'place')} of {counted(result.objects, 'object')} hold values of the row"
+    )

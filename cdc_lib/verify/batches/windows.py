@@ -107,8 +107,7 @@ class BatchVerification:
         window = manifest.window
         if window is None:
             raise AssertionError(manifest.id)
-        check = WindowCheck(window.id, window.start, window.stop)
-        check = replace(check, archived=unreachable(manifest, window, facts))
+        check = WindowCheck(window.id, window.start, window.stop, archived=unreachable(manifest, window, facts))
         if check.archived and not is_replayable(manifest, window):
             return replace(check, archived="", skipped=check.archived)
         began = time.monotonic()
@@ -135,8 +134,11 @@ class BatchVerification:
     def _erased(self, manifest: Manifest, window: Window) -> list[TableName]:
         """Return the tables of which a batch may lack changes, because their rows were erased."""
         start, began = Point.at(window.epoch, window.start), manifest.first_time
-        known = erasures(self.source.store, self.source.name)
-        return [one.table for one in known if start < one.point or (began is not None and began <= one.at)]
+        return [
+            one.table
+            for one in erasures(self.source.store, self.source.name)
+            if start < one.point or (began is not None and began <= one.at)
+        ]
 
     @contextmanager
     def _replay(self, manifest: Manifest, window: Window) -> Iterator[Replay]:
@@ -166,9 +168,10 @@ class BatchVerification:
             for one in manifest.prepared
         )
         expected = KnownOfWindow(is_captured, left_out, is_masked, prepared)
-        stored = stored_changes(self.source.store, manifest)
         compared = {
-            table: changes for table, changes in stored.items() if choice.wants(*table.pair) and table not in left_out
+            table: changes
+            for table, changes in stored_changes(self.source.store, manifest).items()
+            if choice.wants(*table.pair) and table not in left_out
         }
         comparison = WindowComparison(compared, expected)
         for file in manifest.files:

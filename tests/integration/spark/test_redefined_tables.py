@@ -14,6 +14,8 @@ from cdc_lib.store.cuts import last_cut
 from spark_jobs.iceberg import lake_table
 from spark_jobs.iceberg.row_files import RowFiles
 from spark_jobs.merging import run
+from spark_jobs.merging.table_merge import TableMerge, merge_table
+from spark_jobs.runtime.session import table_session
 from tests.harness.lake.ddl_source import Followed
 from tests.harness.lake.reading import opened
 
@@ -246,6 +248,33 @@ def test_a_merge_that_dies_leaves_each_table_as_it_was_or_as_it_becomes(source, 
     assert bool(changed) == DEATHS[death][3]
     source.assert_equal(*changed)
     source.round(twice=True)
+    source.assert_equal(*AGAIN, "other")
+    source.run("INSERT INTO key2less VALUES (3, 3)", "UPDATE key2key SET k = 6", "DELETE FROM less2key WHERE k = 'a'")
+    source.round()
+    source.assert_equal(*AGAIN, "other")
+
+
+def test_two_merges_beside_each_other_begin_a_table_again_once(source, monkeypatch):
+    """The slower one finds the definition that it was about to give the table: nothing is quarantined, and no table is read again."""
+    for table, (create, insert) in AGAIN.items():
+        source.run(f"DROP TABLE {table}", create, insert)
+    source.drain()
+    merged, overtaken = TableMerge._merged, set()
+
+    def other_merge_comes_first(self, target, state):
+        try:
+            return merged(self, target, state)
+        except IncompatibleSchema:
+            if self.lake not in overtaken:
+                overtaken.add(self.lake)
+                assert merge_table(self.job, table_session(self.session, self.job.config), self.lake)
+            raise
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TableMerge, "_merged", other_merge_comes_first)
+        source.merge()
+    assert len(overtaken) == len(AGAIN)
+    assert not status_of(source.capture.pipeline).drain.quarantined_tables
     source.assert_equal(*AGAIN, "other")
     source.run("INSERT INTO key2less VALUES (3, 3)", "UPDATE key2key SET k = 6", "DELETE FROM less2key WHERE k = 'a'")
     source.round()
