@@ -13,7 +13,8 @@ from tests.chaos.site import MARKS, Site
 from tests.chaos.steps import Broken, Steps
 from tests.chaos.workload import ChaosWorkload
 
-TRIES = 30
+TRIES = 300
+"""Most drains, of which many are killed, until the truncated place is reached."""
 SECONDS = 2
 """Duration of a statement; longer than the source's ``fallback_interval``."""
 _OVERFLOWS = 8192
