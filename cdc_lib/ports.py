@@ -280,7 +280,11 @@ class MergeTarget(Protocol):
         ...
 
     def lacks(self, error: Exception) -> bool:
-        """Whether an error says that a file of this table is lost: of its metadata or its rows, not of a batch."""
+        """Whether an error says that a file of this table is lost: of its metadata or its rows, not of a batch.
+
+        Raises:
+            MergeConflict: the table is another one by now: another merge has made it again.
+        """
         ...
 
     def discard(self) -> None:

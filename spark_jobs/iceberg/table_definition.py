@@ -35,6 +35,7 @@ from cdc_lib.model.lake_table import (
     LakeName,
     LakeTable,
     computed_from,
+    refuse_moved,
 )
 from cdc_lib.model.layout import DEFAULT_LAYOUT, LAYOUT_PROPERTY, Layout
 from cdc_lib.model.schema import TableSchema
@@ -62,7 +63,7 @@ from spark_jobs.iceberg.loading import drop_table, identity_of, load_metadata, l
 from spark_jobs.iceberg.locations import location_of
 from spark_jobs.iceberg.markers import markers_of
 from spark_jobs.iceberg.renames import rename_columns
-from spark_jobs.iceberg.row_delta import rows_of
+from spark_jobs.iceberg.row_delta import current_snapshot, rows_of
 from spark_jobs.iceberg.table_metadata import TableMetadata
 
 
@@ -159,16 +160,21 @@ class DefinedTable:
         )
 
     def lacks(self, error: Exception) -> bool:
-        """Whether an error says that a file of this table is lost."""
+        """Whether an error says that a file of this table is lost.
+
+        Raises:
+            MergeConflict: the table is another one by now: another merge has made it again.
+        """
         if not isinstance(error, CorruptBatch):
             return False
         try:
-            location = str(self._java().location())
+            java = self._java()
         except Py4JJavaError as another:
             return lacks_metadata(another)
+        refuse_moved(self._table, self._read.snapshot if self._read is not None else None, current_snapshot(java))
         cause = error.__cause__
         text = said(cause) if isinstance(cause, Exception) else ""
-        return f"{urlsplit(location).path.rstrip('/')}/" in f"{error.context.get('file')} {text}"
+        return f"{urlsplit(str(java.location())).path.rstrip('/')}/" in f"{error.context.get('file')} {text}"
 
     def discard(self) -> None:
         """Remove the table from the catalog; its files stay where they are."""

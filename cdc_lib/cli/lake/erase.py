@@ -66,8 +66,15 @@ def erase(
     result = erased.left
     code = 1 if result.found else NOT_KNOWN if result.unread else 0
     if as_json:
-        found = {"found": result.found, "unread": result.unread, "objects": result.objects}
-        print_json({"erasure": erasure.id, "rewritten": erased.rewritten, **found})
+        print_json(
+            {
+                "erasure": erasure.id,
+                "rewritten": erased.rewritten,
+                "found": result.found,
+                "unread": result.unread,
+                "objects": result.objects,
+            }
+        )
     else:
         show(result)
         ends = {

@@ -14,6 +14,7 @@ from cdc_lib.lake.catalog import drop_table
 from cdc_lib.model.lake_table import LakeName
 from cdc_lib.status.overview import findings_of
 from cdc_lib.store.cuts import last_cut
+from spark_jobs.iceberg.lake_table import IcebergTable
 from tests.harness.binlog.capture import SOURCE
 from tests.harness.processes.sqlite_connections import every_connection_closed
 from tests.integration.spark.test_foreign_changes import Shop, any_server, begun  # noqa: F401 - fixtures
@@ -61,6 +62,32 @@ def test_a_new_snapshot_makes_a_table_again_whose_files_are_lost(begun: Shop, lo
     assert begun.rows("other") == begun.source_rows("other")
     begun.take_again()
     begun.rounds()
+    begun.change(4)
+    begun.round()
+    begun.assert_equal()
+    assert begun.errors() == []
+
+
+@pytest.mark.parametrize("lost", [manifests, metadata_file, everything])
+def test_a_merge_leaves_the_table_that_another_one_has_made_again(begun: Shop, monkeypatch, lost):  # noqa: F811 - the fixture
+    """An abandoned merge that found the files lost may still run when its retry has made the table again, and later ones merged."""
+    lost(begun)
+    begun.take_again()
+    lacks, made = IcebergTable.lacks, []
+
+    def made_again_first(target, error):
+        if not made:
+            made.append("begun")
+            begun.rounds()
+            begun.change(3)
+            begun.round()
+            made.append(begun.lake.state(f"{begun.database}.t").uuid)
+        return lacks(target, error)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(IcebergTable, "lacks", made_again_first)
+        begun.rounds()
+    assert begun.lake.state(f"{begun.database}.t").uuid == made[1]
     begun.change(4)
     begun.round()
     begun.assert_equal()
