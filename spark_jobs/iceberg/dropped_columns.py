@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cdc_lib.model.lake_table import DROPPED_PROPERTY, LakeTable
-from spark_jobs.iceberg.renames import refuse_renamed
+from spark_jobs.iceberg.renames import refuse_redefined
 from spark_jobs.iceberg.row_delta import each
 
 
@@ -21,10 +21,10 @@ def drop_columns(table: Any, state: LakeTable, columns: Sequence[str], source_ta
         source_table: for messages.
 
     Raises:
-        MergeConflict: another merge has renamed columns meanwhile.
+        MergeConflict: another merge has changed the columns meanwhile.
     """
     change = table.newTransaction()
-    refuse_renamed(change.table(), state.renames, source_table)
+    refuse_redefined(change.table(), state, source_table)
     now = change.table().schema()
     ids = [int(field.fieldId()) for field in map(now.findField, columns) if field is not None]
     schema = change.updateSchema()

@@ -7,6 +7,7 @@ refused if another commit came first: another merge of the same batches, perhaps
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -24,7 +25,7 @@ from spark_jobs.iceberg.arrow_rows import ArrowRows
 from spark_jobs.iceberg.beginning import Beginning, publish_beginning, redefined
 from spark_jobs.iceberg.loading import metadata_of
 from spark_jobs.iceberg.removed_entries import drop_removed_entries
-from spark_jobs.iceberg.renames import refuse_other_names, refuse_renamed
+from spark_jobs.iceberg.renames import refuse_other_names, refuse_redefined, refuse_renamed
 from spark_jobs.iceberg.row_delta import Replacement, RowCommit, rows_of
 from spark_jobs.iceberg.table_definition import DefinedTable, Read
 from spark_jobs.iceberg.table_metadata import TableMetadata
@@ -76,13 +77,16 @@ class IcebergTable(DefinedTable):
         return done
 
     def _row_commit(self, done: Replacement, table: LakeTable, before: int | None) -> RowCommit:
-        followed = table.renames if self._followed is None else self._followed
-
-        def check(java: Any) -> None:
-            refuse_renamed(java, followed, self._table)
-
-        classes = java_classes(self._session)
-        return RowCommit(done, table.snapshot_id, before, self._table, self._marked, check, classes)
+        decided = table if self._followed is None else replace(table, renames=self._followed)
+        return RowCommit(
+            done,
+            table.snapshot_id,
+            before,
+            self._table,
+            self._marked,
+            lambda java: refuse_redefined(java, decided, self._table),
+            java_classes(self._session),
+        )
 
     def _begin_rows(self, to: Beginning, changes: MergeChanges, commit: TableCommit) -> int:
         """Publish the table's new definition with rows that are all it has then; returns the number of changes."""

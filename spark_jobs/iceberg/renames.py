@@ -43,7 +43,7 @@ def rename_columns(
         MergeConflict: another merge has renamed columns meanwhile.
     """
     change = table.newTransaction()
-    refuse_renamed(change.table(), state.renames, of)
+    refuse_redefined(change.table(), state, of)
     # Also without a new name: Iceberg does not rebase a schema change on another commit.
     schema = change.updateSchema()
     for old, new in names.items():
@@ -60,6 +60,27 @@ def rename_columns(
         properties = properties.set(LAYOUT_PROPERTY, renamed_layout(state.layout, lower).to_json())
     properties.commit()
     change.commitTransaction()
+
+
+def refuse_redefined(table: Any, decided: LakeTable, source_table: str) -> None:
+    """Refuse to change or to publish rows of other columns than those that were decided on.
+
+    Another merge, perhaps of a later plan than one that was abandoned and still runs, may have added a column under the name of a
+    dropped one: its values would go with the column, or rows would lack them.
+
+    Args:
+        table: Iceberg's Java object, as it is now.
+        decided: the table on which the change was decided.
+        source_table: for messages.
+
+    Raises:
+        MergeConflict: another merge has changed the columns meanwhile, or their names.
+    """
+    refuse_renamed(table, decided.renames, source_table)
+    if int(table.schema().schemaId()) != decided.schema_id:
+        raise MergeConflict(
+            "another merge has changed the columns", hint="Nothing was written. Run it again.", table=source_table
+        )
 
 
 def refuse_renamed(table: Any, renames: Sequence[ColumnRename], source_table: str) -> None:

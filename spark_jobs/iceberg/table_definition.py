@@ -172,8 +172,7 @@ class DefinedTable:
         except Py4JJavaError as another:
             return lacks_metadata(another)
         refuse_moved(self._table, self._read.snapshot if self._read is not None else None, current_snapshot(java))
-        cause = error.__cause__
-        text = said(cause) if isinstance(cause, Exception) else ""
+        text = said(error.__cause__) if isinstance(error.__cause__, Exception) else ""
         return f"{urlsplit(str(java.location())).path.rstrip('/')}/" in f"{error.context.get('file')} {text}"
 
     def discard(self) -> None:

@@ -297,7 +297,9 @@ class Chaos:
             return
         self.lake.plans.append(plan)
         allowed = {"ReselectError"} if self.failovers.pending else set()
-        allowed |= {"MergeConflict"} if self.foreign.changed or self.foreign.dropped else set()
+        # A killed merge does not plan again without the tables that it left out.
+        left_out = self.foreign.changed or self.foreign.dropped or self.scenarios.quarantine
+        allowed |= {"MergeConflict"} if left_out else set()
         if self._kills_of("merge") < self.merge_kills and self.random.random() < CHANCE_OF_A_KILL:
             outcome = self.steps.one("merge", plan=plan, sure=True, allowed=allowed | GAVE_UP)
             if outcome.error in GAVE_UP and not self.settler.resnapshotted(outcome.message):

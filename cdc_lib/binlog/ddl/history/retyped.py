@@ -26,6 +26,8 @@ _STRICT = 3 << 21
 _PAD_CHAR = 1 << 31
 """PAD_CHAR_TO_FULL_LENGTH: values of CHAR have blanks up to its length, which another type keeps."""
 _FRACTION = 6
+_YEAR = 2
+"""Bytes of the smallest integer that holds every year."""
 _SUSPECTS = re.compile(
     r"\b(AS|TIME|DATETIME|TIMESTAMP|YEAR|DEC|DECIMAL|NUMERIC|FIXED|FLOAT[48]?|DOUBLE|REAL|BINARY|CHAR\s+BYTE|SET|ENUM|JSON|UUID|INET[46]|CONVERT)\b",
     re.IGNORECASE,
@@ -70,7 +72,11 @@ def respelled(statement: Statement, known: Definition | None, *, mariadb: bool, 
             old = before.get(name.lower())
             if _differs(old, kind, column, strict=strict, as_text=as_text):
                 return name
-            if statement.sql_mode & _PAD_CHAR and kind.name != "char" and (old is None or is_char(old.type)):
+            if (
+                statement.sql_mode & _PAD_CHAR
+                and kind.name != "char"
+                and (old is None or fixed_length(old.type) == "char")
+            ):
                 return name
     except CannotFollow:
         return name if not strict or _SUSPECTS.search(statement.text) else ""
@@ -269,16 +275,16 @@ def shows_others(old: SourceType, new: SourceType, *, as_text: bool = False) -> 
         case "enum":  # a label that is missing may be another one under the collation
             return not ({*old.members} <= {*new.members} or {*new.members} <= {*old.members})
         case "string":  # CHAR has no blanks at the end
-            return new.text == "char" and not is_char(old)
-        case "bytes":
+            return new.text == "char" and not fixed_length(old)
+        case "bytes":  # VARBINARY is filled with zeros; one that only the binlog describes may be either
             form = old.form if old.form in CAST_FORMS else ""
-            return new.form != form or (new.text == "binary" and old.width != new.width)
+            return new.form != form or (new.text == "binary" and not (fixed_length(old) and old.width == new.width))
     return False
 
 
-def is_char(kind: SourceType) -> bool:
-    """Whether a type is CHAR, also as :func:`compared` returns it."""
-    return kind.kind == "string" and kind.text.startswith("char")
+def fixed_length(kind: SourceType) -> str:
+    """Return ``char`` or ``binary`` for these types, also as :func:`compared` returns them; empty for others."""
+    return {"string": "char", "bytes": "binary"}.get(kind.kind, "") if kind.text.startswith(("char", "binary")) else ""
 
 
 def compared(kind: SourceType) -> SourceType:
@@ -290,7 +296,7 @@ def compared(kind: SourceType) -> SourceType:
         scale=kind.scale,
         members=kind.members,
         charset=kind.charset if kind.kind in ("enum", "set") else "",
-        text="char" if is_char(kind) else "",
+        text=fixed_length(kind),
         form=kind.form if kind.form in CAST_FORMS else "",
         as_text=kind.as_text,
     )
@@ -327,16 +333,24 @@ def _is_padded(kind: Spelled) -> bool:
 
 def _is_cut(old: SourceType, kind: Spelled, charset: str) -> bool:
     """Whether values of the former type may not fit."""
-    if old.kind == "int":
-        return kind.name not in INTEGERS or INTEGERS[kind.name] < old.width or kind.unsigned != old.unsigned
-    if old.kind == "decimal":
-        return kind.name != "decimal" or kind.length - kind.scale < old.precision - old.scale
-    if old.kind in ("enum", "set"):
-        return kind.name != old.kind or not {*old.members} <= {*kind.members}
-    if old.kind == "string" and kind.charset != "binary" and not holds(kind.charset or charset, old.charset):
-        return True
-    if old.kind in ("string", "bytes") and kind.text:
-        own = kind.charset or charset
-        growth = longest(own) if own not in ("binary", old.charset) else 1
-        return old.width * growth >= 1 << 8 * kind.prefix(own)
+    match old.kind:
+        case "int":
+            return kind.name not in INTEGERS or INTEGERS[kind.name] < old.width or kind.unsigned != old.unsigned
+        case "decimal":
+            fits = kind.name == "decimal" and kind.length - kind.scale >= old.precision - old.scale
+            return not fits or kind.unsigned > old.unsigned
+        case "float" | "double":
+            return kind.unsigned > old.unsigned
+        case "bit":
+            return kind.length < old.width
+        case "year":
+            return INTEGERS.get(kind.name, _YEAR) < _YEAR
+        case "time" | "json" | "enum" | "set":
+            return kind.name != old.kind or not {*old.members} <= {*kind.members}
+        case "string" if kind.charset != "binary" and not holds(kind.charset or charset, old.charset):
+            return True
+        case "string" | "bytes" if kind.text:
+            own = kind.charset or charset
+            growth = longest(own) if own not in ("binary", old.charset) else 1
+            return old.width * growth >= 1 << 8 * kind.prefix(own)
     return old.kind in ("string", "bytes") and kind.length * longest(old.charset) < old.width

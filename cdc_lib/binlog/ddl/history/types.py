@@ -197,9 +197,8 @@ def _floating(key: str, read: WordReader, sql_mode: int) -> Spelled:
     precision, scale = _pair(read)
     single = key in ("FLOAT", "FLOAT4") and not (scale is None and (precision or 0) > 24)  # digits of a FLOAT
     single = single or (key == "REAL" and bool(sql_mode & REAL_AS_FLOAT))
-    _unsigned(read)
     digits = precision or 0 if scale is not None else 0
-    return Spelled("float" if single else "double", length=digits, scale=scale or 0)
+    return Spelled("float" if single else "double", length=digits, scale=scale or 0, unsigned=_unsigned(read))
 
 
 def _length(read: WordReader) -> int | None:

@@ -19,11 +19,15 @@ TYPES = {
     "long": SourceType("decimal", precision=50, scale=2),
     "f": SourceType("double"),
     "fl": SourceType("float"),
-    "b": SourceType("bytes", width=4, charset="binary"),
+    "b": SourceType("bytes", width=4, charset="binary", text="binary(4)"),
+    "vb": SourceType("bytes", width=4, charset="binary", text="varbinary(4)"),
     "s": SourceType("set", members=("x", "y")),
     "e": SourceType("enum", members=("x", "y")),
     "v": SourceType("string", width=80, charset="utf8mb4"),
     "x": SourceType("string", width=65535, charset="latin1"),
+    "y": SourceType("year"),
+    "bits": SourceType("bit", width=9),
+    "j": SourceType("json"),
 }
 TABLE = Definition(TableSchema("db", "t", tuple(Column(name, kind) for name, kind in TYPES.items())), "utf8mb4")
 
@@ -49,7 +53,7 @@ def test_what_holds_every_value_as_it_is_needs_no_reading(clauses):
     ("clauses", "column"),
     [
         ("MODIFY at DATETIME", "at"), ("CHANGE at `when` DATETIME(2)", "at"), ("MODIFY t TIME(3)", "t"), ("MODIFY d DECIMAL(12,1)", "d"),
-        ("MODIFY `long` DECIMAL(52,4)", "long"), ("MODIFY f FLOAT", "f"), ("MODIFY b BINARY(8)", "b"), ("MODIFY s SET('y','x')", "s"),
+        ("MODIFY `long` DECIMAL(52,4)", "long"), ("MODIFY f FLOAT", "f"), ("MODIFY b BINARY(8)", "b"), ("MODIFY vb BINARY(4)", "vb"), ("MODIFY s SET('y','x')", "s"),
         ("MODIFY i INT, MODIFY COLUMN IF EXISTS t TIME(6)", "t"), ("MODIFY i INT AS (d * 2) STORED", "i"),
         ("MODIFY d DECIMAL(12,2) NOTAWORD", "d"), ("MODIFY e ENUM('x','Y')", "e"),
         ("MODIFY v CHAR(20)", "v"), ("MODIFY b INET4", "b"), ("MODIFY fl DOUBLE(10,2)", "fl"), ("MODIFY f DOUBLE(9,2)", "f"), ("MODIFY fl FLOAT(7,2)", "fl"), ("MODIFY f DOUBLE NOTAWORD", "f"),
@@ -80,6 +84,7 @@ def test_kinds_that_show_the_same_values_need_no_reading():
 @pytest.mark.parametrize(
     "clauses",
     ["MODIFY i SMALLINT", "MODIFY i INT UNSIGNED", "MODIFY v VARCHAR(5)", "MODIFY e ENUM('x')", "MODIFY d DECIMAL(9,2)",
+     "MODIFY d DECIMAL(12,2) UNSIGNED", "MODIFY f DOUBLE UNSIGNED", "MODIFY y TINYINT", "MODIFY bits BIT(4)", "MODIFY t VARCHAR(3)", "MODIFY j VARCHAR(3)",
      "MODIFY i INT NOT NULL", "MODIFY v VARCHAR(20) CHARACTER SET latin1", "CHANGE v w TEXT COLLATE cp1250_general_ci",
      "MODIFY x TINYTEXT", "MODIFY x TEXT CHARACTER SET utf8mb4", "MODIFY x TEXT(60)", "CONVERT TO CHARACTER SET cp1250", "CONVERT TO CHARACTER SET utf8mb3, MODIFY i BIGINT"],
 )  # fmt: skip
@@ -87,6 +92,13 @@ def test_without_strict_mode_what_does_not_fit_is_cut(clauses):
     """And NULL becomes a value."""
     assert found(clauses) == ""
     assert found(clauses, sql_mode=0) != ""
+
+
+@pytest.mark.parametrize(
+    "clauses", ["MODIFY y YEAR", "MODIFY y SMALLINT", "MODIFY bits BIT(9)", "MODIFY bits BIT(64)", "MODIFY t TIME", "MODIFY j JSON", "MODIFY f DOUBLE"]
+)  # fmt: skip
+def test_without_strict_mode_what_fits_is_not_cut(clauses):
+    assert found(clauses, sql_mode=0) == ""
 
 
 @pytest.mark.parametrize(
