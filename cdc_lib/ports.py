@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 import pyarrow as pa
 
+from cdc_lib.errors import CorruptBatch
 from cdc_lib.model.column_rename import ColumnRename
 from cdc_lib.model.comments import TableComments
 from cdc_lib.model.cursor import Cursor
@@ -279,7 +280,7 @@ class MergeTarget(Protocol):
         """Return the current state of the table, or None if it does not exist."""
         ...
 
-    def lacks(self, error: Exception) -> bool:
+    def lacks(self, error: CorruptBatch) -> bool:
         """Whether an error says that a file of this table is lost: of its metadata or its rows, not of a batch.
 
         Raises:

@@ -62,7 +62,7 @@ from spark_jobs.iceberg.layout_change import change_sql
 from spark_jobs.iceberg.loading import drop_table, identity_of, load_metadata, load_table, metadata_of
 from spark_jobs.iceberg.locations import location_of
 from spark_jobs.iceberg.markers import markers_of
-from spark_jobs.iceberg.renames import rename_columns
+from spark_jobs.iceberg.renames import refuse_redefined, rename_columns
 from spark_jobs.iceberg.row_delta import current_snapshot, rows_of
 from spark_jobs.iceberg.table_metadata import TableMetadata
 
@@ -124,8 +124,7 @@ class DefinedTable:
                 return None
             renames = from_json(table.properties.get(RENAMES_PROPERTY), self._table)
             self._followed = renames if self._followed is None else self._followed
-            current = table.current.id if table.current is not None else None
-            self._read = Read(current) if self._read is None else self._read
+            self._read = self._read or Read(table.current.id if table.current is not None else None)
             self._newest = LoadedTable(java, table, self._state(table, renames))
             return self._newest.state
 
@@ -159,14 +158,12 @@ class DefinedTable:
             rows=rows_of(snapshot.summary) if snapshot is not None else 0,
         )
 
-    def lacks(self, error: Exception) -> bool:
+    def lacks(self, error: CorruptBatch) -> bool:
         """Whether an error says that a file of this table is lost.
 
         Raises:
             MergeConflict: the table is another one by now: another merge has made it again.
         """
-        if not isinstance(error, CorruptBatch):
-            return False
         try:
             java = self._java()
         except Py4JJavaError as another:
@@ -325,9 +322,13 @@ class DefinedTable:
         changes = changes_for(table, schema)
         if self._beginning is not None:
             return self._begin_with(with_changes(table, changes))
-        for change in changes:
-            with translate_errors(f"change column {change.name} of the lake table", self._table):
-                self._sql(column_sql(self._name, change, table.comments.get(change.name.lower(), "")))
+        try:
+            for change in changes:
+                with translate_errors(f"change column {change.name} of the lake table", self._table):
+                    self._sql(column_sql(self._name, change, table.comments.get(change.name.lower(), "")))
+        except MergeError:
+            refuse_redefined(self._java(), table, self._table)  # another merge may have added the column meanwhile
+            raise
         return self._loaded() if changes else table
 
     def _begin_with(self, table: LakeTable) -> LakeTable:

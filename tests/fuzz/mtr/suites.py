@@ -86,10 +86,10 @@ TESTS = {
 _NEEDS = re.compile(
     r"restart_mysqld|shutdown_server|restart_server|kill_mysqld|have_debug|master-slave|rpl_init|RESET\s+(MASTER|BINARY)|PURGE\s+(BINARY|MASTER)"
     r"|FLUSH\s+TABLES\s+WITH\s+READ\s+LOCK|wait_for_slave|\bmysqld_name|DROP\s+USER\s+.*root|change_user|galera|write_file.*\.cnf"
-    r"|offline_mode|gtid_mode|mysql_upgrade",
+    r"|offline_mode|gtid_mode|mysql_upgrade|CHANGE\s+(MASTER|REPLICATION)\b",
     re.IGNORECASE,
 )
-"""What would stop the server, change its own tables, refuse the product's sessions, or remove the binlog or its GTIDs while it is read."""
+"""What would stop the server or make it a replica, change its own tables, refuse the product's sessions, or remove the binlog or its GTIDs while it is read."""
 
 _DROP = re.compile(r"\s*DROP\s+(TEMPORARY\s+)?(TABLE|DATABASE|SCHEMA)\b[^;]*;\s*(#.*)?$", re.IGNORECASE)
 _CLEANS = re.compile(r"\s*(#.*|--.*|(DROP|SET|DEALLOCATE|DISCONNECT|CONNECTION|UNLOCK)\b[^;]*;\s*)?$", re.IGNORECASE)
