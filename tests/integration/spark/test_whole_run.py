@@ -47,7 +47,7 @@ def test_a_whole_run_brings_the_rows_into_the_lake_and_the_next_one_their_change
     ]  # fmt: skip
     assert len(first.splitlines()) <= 10
     assert "[1/6] plan: 1 snapshot\n" in first
-    assert not re.search(r"(?<![.\d])(0 |1 \w+s\b)|\n\n", first)
+    assert not re.search(r"(?<![.\w])(0 |1 \w+s\b)|\n\n", first)
     rows = cdc(f"lake preview orders {database_of_orders}.orders")
     assert "tea" in rows
     assert "3 rows" in rows
