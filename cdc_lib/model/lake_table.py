@@ -447,7 +447,7 @@ def refuse_moved(table: str, read: int | None, found: int | None) -> None:
     if found != read:
         raise MergeConflict(
             "another commit came first",
-            hint="Nothing was written. Run it again.",
+            hint="Nothing was published. Run it again.",
             table=table,
             expected_snapshot=read,
             found_snapshot=found,

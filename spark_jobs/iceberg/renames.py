@@ -79,7 +79,7 @@ def refuse_redefined(table: Any, decided: LakeTable, source_table: str) -> None:
     refuse_renamed(table, decided.renames, source_table)
     if int(table.schema().schemaId()) != decided.schema_id:
         raise MergeConflict(
-            "another merge has changed the columns", hint="Nothing was written. Run it again.", table=source_table
+            "another merge has changed the columns", hint="Nothing was published. Run it again.", table=source_table
         )
 
 

@@ -49,7 +49,8 @@ from tests.harness.servers.skew import can_be_wrong
 KILLS_BETWEEN_COMPARISONS = 25
 COLLECTED = frozenset({"BatchesMissing"})
 """The error of a backfill whose batches were collected."""
-GAVE_UP = frozenset({"MergeError", "IncompatibleSchema", "ForeignChange", "CorruptBatch"})
+GAVE_UP = frozenset({"MergeError", "IncompatibleSchema", "ForeignChange", "CorruptBatch", "MergeConflict"})
+"""Errors of a merge whose message must say that tables are left out, or ask for snapshots."""
 INCOMPLETE = "the binlog does not contain all columns of some rows"
 """In the error of a backfill, for rows with partial images that the merge re-selected from the source."""
 FORMER_KEY = "A snapshot replaced the rows of the former key. Begin with it: "
@@ -297,12 +298,10 @@ class Chaos:
             return
         self.lake.plans.append(plan)
         allowed = {"ReselectError"} if self.failovers.pending else set()
-        # A killed merge does not plan again without the tables that it left out.
-        left_out = self.foreign.changed or self.foreign.dropped or self.scenarios.quarantine
-        allowed |= {"MergeConflict"} if left_out else set()
+        allowed |= {"MergeConflict"} if self.foreign.changed or self.foreign.dropped else set()
         if self._kills_of("merge") < self.merge_kills and self.random.random() < CHANCE_OF_A_KILL:
             outcome = self.steps.one("merge", plan=plan, sure=True, allowed=allowed | GAVE_UP)
-            if outcome.error in GAVE_UP and not self.settler.resnapshotted(outcome.message):
+            if outcome.error in GAVE_UP - allowed and not self.settler.resnapshotted(outcome.message):
                 raise Broken(outcome.message)
             return
         try:

@@ -11,7 +11,7 @@ from cdc_lib.cli.context import AsJson, SourceName, caller, config_of
 from cdc_lib.cli.context import find as find_source
 from cdc_lib.cli.lake.find import KeyOfRow, KeysOfRows, TableOfRows, WhichRows, keys_of, names_in, show
 from cdc_lib.cli.lake.reader import lake_reader
-from cdc_lib.cli.output import NOT_KNOWN, agreed, print_json, say
+from cdc_lib.cli.output import NOT_KNOWN, agreed, plain, print_json, say
 from cdc_lib.cli.pipelines import open_pipeline
 from cdc_lib.model.pace import counted
 from cdc_lib.model.table_name import TableName
@@ -66,15 +66,7 @@ def erase(
     result = erased.left
     code = 1 if result.found else NOT_KNOWN if result.unread else 0
     if as_json:
-        print_json(
-            {
-                "erasure": erasure.id,
-                "rewritten": erased.rewritten,
-                "found": result.found,
-                "unread": result.unread,
-                "objects": result.objects,
-            }
-        )
+        print_json({"erasure": erasure.id, "rewritten": erased.rewritten, **plain(result)})
     else:
         show(result)
         ends = {

@@ -75,7 +75,7 @@ def find(
         search.look_for_values(names)
     result = search.run()
     if as_json:
-        print_json({"found": result.found, "unread": result.unread, "objects": result.objects})
+        print_json(result)
     else:
         show(result)
     raise typer.Exit(1 if result.found else NOT_KNOWN if result.unread else 0)

@@ -28,6 +28,8 @@ _PAD_CHAR = 1 << 31
 _FRACTION = 6
 _YEAR = 2
 """Bytes of the smallest integer that holds every year."""
+_FIXED = {"string": "char", "bytes": "binary"}
+"""Kinds with a type of a fixed length."""
 _SUSPECTS = re.compile(
     r"\b(AS|TIME|DATETIME|TIMESTAMP|YEAR|DEC|DECIMAL|NUMERIC|FIXED|FLOAT[48]?|DOUBLE|REAL|BINARY|CHAR\s+BYTE|SET|ENUM|JSON|UUID|INET[46]|CONVERT)\b",
     re.IGNORECASE,
@@ -284,7 +286,7 @@ def shows_others(old: SourceType, new: SourceType, *, as_text: bool = False) -> 
 
 def fixed_length(kind: SourceType) -> str:
     """Return ``char`` or ``binary`` for these types, also as :func:`compared` returns them; empty for others."""
-    return {"string": "char", "bytes": "binary"}.get(kind.kind, "") if kind.text.startswith(("char", "binary")) else ""
+    return _FIXED.get(kind.kind, "") if kind.text.startswith(("char", "binary")) else ""
 
 
 def compared(kind: SourceType) -> SourceType:
@@ -305,9 +307,16 @@ def compared(kind: SourceType) -> SourceType:
 def _type_of(kind: Spelled, charset: str) -> SourceType:
     """Return a type, as far as values depend on it."""
     of, form = _kind_of(kind, charset), _form(kind)
-    fixed = {"string": "char", "bytes": "binary"}.get(of, "") if kind.name == "char" else ""
     digits = kind.length if of in ("float", "double") else 0
-    return SourceType(of, kind.length, precision=digits, scale=kind.scale, members=kind.members, text=fixed, form=form)
+    return SourceType(
+        of,
+        kind.length,
+        precision=digits,
+        scale=kind.scale,
+        members=kind.members,
+        text=_FIXED.get(of, "") if kind.name == "char" else "",
+        form=form,
+    )
 
 
 def _may_show_others(kind: Spelled, *, as_text: bool) -> bool:
