@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cdc_lib.model.erasure import Erasure
-from cdc_lib.model.gtid import GtidSet
+from cdc_lib.model.gtid import GtidSet, was_committed_at
 from cdc_lib.model.manifest import BINLOG, GTID, OFFSET, ROW, TS
 from cdc_lib.model.position import SNAPSHOT_ROW
 from cdc_lib.model.schema import TableSchema
@@ -19,6 +20,9 @@ from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.table_name import TableName
 
 ErasuresOf = Callable[[TableName], Sequence[Erasure]]
+
+CLOCKS_APART = timedelta(days=1)
+"""By how much the clocks of two servers of a source differ at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,8 @@ class ErasedRows:
         first = (self.epoch, int(files.min()), int(offsets[files == files.min()].min()))
         earliest = pc.min(rows.column(TS)).as_py()
         for one in known:
-            if first <= one.point or (one.epoch < self.epoch and (earliest is None or earliest < one.at)):
+            latest = one.at + CLOCKS_APART
+            if first <= one.point or (one.epoch < self.epoch and (earliest is None or earliest < latest)):
                 yield one
 
     def _is_before(self, erasure: Erasure, rows: pa.Table) -> NDArray[np.bool_]:
@@ -69,21 +74,40 @@ class ErasedRows:
         if self.epoch == erasure.epoch:
             return place
         # Positions and GTIDs may begin again after a reset of the server, and clocks of two servers differ: only what is
-        # earlier by both counts.
-        at = pa.scalar(erasure.at, rows.schema.field(TS).type)
-        found: NDArray[np.bool_] = pc.fill_null(pc.less(rows.column(TS), at), False).to_numpy()
-        if found.any() and erasure.gtid_set:
-            return found & self._is_executed(erasure, rows.column(GTID))
+        # earlier by both counts. What another server committed has its time, so there the GTID decides.
+        found = _is_earlier(rows, erasure.at)
+        if erasure.gtid_set:
+            return self._is_executed(erasure, rows.column(GTID)) & (
+                found | (_is_earlier(rows, erasure.at + CLOCKS_APART) & self._is_of_others(erasure, rows.column(GTID)))
+            )
         return found & place if self.identity.is_same_server(erasure.identity) else found
 
     def _is_executed(self, erasure: Erasure, gtids: pa.ChunkedArray) -> NDArray[np.bool_]:
         """Return which changes are of transactions that the server had executed before an erasure; true for those without a GTID."""
         flavor = erasure.identity.flavor
         executed = GtidSet.parse(flavor, erasure.gtid_set)
-        names = [name for name in pc.unique(gtids).to_pylist() if name]
-        asked = {name: GtidSet.parse(flavor, name) for name in names}
-        later = [name for name, one in asked.items() if executed.widened(one).lacks(one)]
-        return ~np.asarray(pc.fill_null(pc.is_in(gtids, value_set=pa.array(later, pa.string())), False), np.bool_)
+        asked = {name: GtidSet.parse(flavor, name) for name in _names(gtids)}
+        return ~_is_one_of(gtids, [name for name, one in asked.items() if executed.widened(one).lacks(one)])
+
+    @staticmethod
+    def _is_of_others(erasure: Erasure, gtids: pa.ChunkedArray) -> NDArray[np.bool_]:
+        """Return which changes another server committed first than the one that was asked for the erasure."""
+        return _is_one_of(gtids, [name for name in _names(gtids) if not was_committed_at(erasure.identity, name)])
+
+
+def _names(gtids: pa.ChunkedArray) -> list[str]:
+    return [name for name in pc.unique(gtids).to_pylist() if name]
+
+
+def _is_one_of(gtids: pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(pc.is_in(gtids, value_set=pa.array(names, pa.string())), False), np.bool_)
+
+
+def _is_earlier(rows: pa.Table, at: datetime) -> NDArray[np.bool_]:
+    """Return which changes have an earlier time than another; false for those without one."""
+    times = rows.column(TS)
+    found: NDArray[np.bool_] = pc.fill_null(pc.less(times, pa.scalar(at, times.type)), False).to_numpy()
+    return found
 
 
 def is_before(rows: pa.Table, erasure: Erasure) -> NDArray[np.bool_]:

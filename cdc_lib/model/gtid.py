@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cdc_lib.errors import ConfigError
-from cdc_lib.model.server_identity import Flavor
+from cdc_lib.model.server_identity import Flavor, ServerIdentity
 
 Interval = tuple[int, int]
 """First and last number of an interval."""
@@ -162,6 +162,13 @@ def is_at_or_after(gtid: str, first: str) -> bool:
     if separator == "-":
         source, other = source.partition("-")[0], other.partition("-")[0]
     return bool(source) and source == other and int(number) >= int(least)
+
+
+def was_committed_at(server: ServerIdentity, gtid: str) -> bool:
+    """Whether a transaction was committed at a server first, and has its time from that server's clock."""
+    if server.flavor == "mariadb":
+        return gtid.split("-")[1] == str(server.server_id)
+    return gtid.partition(":")[0].lower() == server.server_uuid.lower()
 
 
 def _flat(runs: Mapping[str, tuple[Interval, ...]]) -> list[tuple[str, Interval]]:

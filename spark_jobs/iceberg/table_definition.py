@@ -168,7 +168,7 @@ class DefinedTable:
             java = self._java()
         except Py4JJavaError as another:
             return lacks_metadata(another)
-        refuse_moved(self._table, self._read.snapshot if self._read is not None else None, current_snapshot(java))
+        self._refuse_moved(java)
         text = said(error.__cause__) if isinstance(error.__cause__, Exception) else ""
         return f"{urlsplit(str(java.location())).path.rstrip('/')}/" in f"{error.context.get('file')} {text}"
 
@@ -201,7 +201,7 @@ class DefinedTable:
         }
         with translate_errors("create the lake table", self._table):
             location = location_of(self._session, self._name)
-            self._sql(create_sql(self._name, schema, mode, properties, location, layout))
+            self._session.sql(create_sql(self._name, schema, mode, properties, location, layout))
             for statement in key_clauses(self._name, schema, mode, layout):
                 self._sql(statement)
         return self._loaded()
@@ -259,7 +259,7 @@ class DefinedTable:
         """Commit a property that nothing reads."""
         with translate_errors("write the lake table", self._table):
             now = datetime.now(UTC).isoformat()
-            self._to_change().updateProperties().set(TRIED_PROPERTY, now).commit()
+            self._java().updateProperties().set(TRIED_PROPERTY, now).commit()
 
     def compute(self, computed: Mapping[str, str], types: Mapping[str, str]) -> LakeTable:
         """Add and widen computed columns, and record their expressions last; every step may be repeated."""
@@ -352,13 +352,22 @@ class DefinedTable:
         return load_table(self._session, self._name)
 
     def _to_change(self) -> Any:
-        """Return Iceberg's Java object of the table, newly loaded to be changed."""
+        """Return Iceberg's Java object of the table, newly loaded to be changed.
+
+        Raises:
+            MergeConflict: another job has committed rows since this one read the table.
+        """
         self._newest = None
-        return self._java()
+        java = self._java()
+        self._refuse_moved(java)
+        return java
 
     def _sql(self, statement: str) -> DataFrame:
-        self._newest = None
+        self._to_change()
         return self._session.sql(statement)
+
+    def _refuse_moved(self, java: Any) -> None:
+        refuse_moved(self._table, self._read.snapshot if self._read is not None else None, current_snapshot(java))
 
 
 def _mode(text: str | None, table: str) -> Mode:

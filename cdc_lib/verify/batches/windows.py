@@ -14,6 +14,7 @@ import pyarrow as pa
 from cdc_lib.backfill.archive import acknowledged
 from cdc_lib.backfill.period import chosen, times_of
 from cdc_lib.config.shape import masks_column
+from cdc_lib.drain.erased import CLOCKS_APART
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.backfill import ArchivedWindow, Period
 from cdc_lib.model.batch_check import BatchReport, WindowCheck
@@ -137,7 +138,7 @@ class BatchVerification:
         return [
             one.table
             for one in erasures(self.source.store, self.source.name)
-            if start < one.point or (began is not None and began <= one.at)
+            if start < one.point or (began is not None and began <= one.at + CLOCKS_APART)
         ]
 
     @contextmanager

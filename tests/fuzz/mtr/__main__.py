@@ -56,6 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
             test = _Test(world, wanted.server, tests, path)
             failure = test.run()
             refused.update(test.refused)
+            if ran % 100 == 0:
+                print(f"{ran} tests in {time.monotonic() - began:.0f} s", flush=True)
             if failure is not None:
                 seen[failure.signature] += 1
                 print(f"{path.relative_to(tests.root())}: {failure.signature}", *failure.detail, sep="\n  ", flush=True)
@@ -96,17 +98,21 @@ class _Test:
         """Return the first fault."""
         server = self._world.server(self._flavor)
         before, tables = _globals(server), server.execute(_TABLES)
-        with self._world.home(self._flavor, all_databases=True) as home:
-            running = Running(home, self.refused)
-            try:
-                failure = running.part(0, []) or self._watched(home, running)
-                failure = failure if self._alive(server) else None
-            finally:
-                if self._alive(server):
-                    _restore(server, before)
-                else:
-                    server.restart()
-        if server.execute(_TABLES) != tables:
+        failure, damaged = None, True
+        # A test may have removed the privileges with which databases are dropped.
+        with suppress(pymysql.OperationalError):
+            with self._world.home(self._flavor, all_databases=True) as home:
+                running = Running(home, self.refused)
+                try:
+                    failure = running.part(0, []) or self._watched(home, running)
+                    failure = failure if self._alive(server) else None
+                finally:
+                    if self._alive(server):
+                        _restore(server, before)
+                    else:
+                        server.restart()
+            damaged = server.execute(_TABLES) != tables
+        if damaged:
             self._world.replace_server(self._flavor)
         return failure
 

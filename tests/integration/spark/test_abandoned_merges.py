@@ -40,6 +40,11 @@ CASES = {
         ("ALTER TABLE t DROP COLUMN a", "UPDATE t SET b = 5 WHERE id = 1", "DELETE FROM t WHERE id = 2"),
         ("ALTER TABLE t ADD COLUMN a INT DEFAULT 4", "INSERT INTO t (id, a, b) VALUES (7, 7, 70)"),
     ),
+    "a new column is dropped": (
+        KEYED,
+        ("ALTER TABLE t ADD COLUMN e INT NOT NULL DEFAULT 3", "UPDATE t SET b = 5 WHERE id = 1", "DELETE FROM t WHERE id = 2"),
+        ("ALTER TABLE t DROP COLUMN e", "INSERT INTO t (id, a, b) VALUES (7, 7, 70)"),
+    ),
     "a former name is that of another column": (
         KEYED,
         ("ALTER TABLE t CHANGE a c INT NOT NULL", "UPDATE t SET c = 5 WHERE id = 1", "DELETE FROM t WHERE id = 2"),
@@ -126,4 +131,6 @@ def test_a_merge_that_was_given_up_changes_nothing_any_more(
     source.run("INSERT INTO other VALUES (2)")
     source.round()
     source.assert_equal("t", "other")
+    columns = {one.name for one in source.lake.state(f"{database}.t").columns if not one.name.startswith("_")}
+    assert columns == set(source.columns("t"))
     assert not status_of(source.capture.pipeline).drain.quarantined_tables

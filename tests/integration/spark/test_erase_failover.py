@@ -185,3 +185,36 @@ def test_erased_persons_do_not_come_back_and_the_others_stay(pair, tables, count
     for table in persons.modes:
         persons.assert_others_are_as_at_the_source(table)
     shop.assert_equal()
+
+
+@pytest.fixture(params=[kind for kind in KINDS if "without" not in kind])
+def ahead(request):
+    """Servers of which the first primary has a clock that is five minutes ahead."""
+    with replicated(request.param, skews=(300, 0)) as pair:
+        pair.primary.execute("CREATE DATABASE seen")
+        pair.primary.execute("CREATE TABLE seen.t (id INT PRIMARY KEY, v INT)")
+        yield pair
+
+
+def test_changes_of_a_server_whose_clock_was_ahead_do_not_come_back(ahead, tmp_path, lake, monkeypatch):
+    """The standby, which was asked whether it has the rows, has them in its binlog with later times than the erasure."""
+    database = f"people_{secrets.token_hex(4)}"
+    ahead.primary.execute(f"CREATE DATABASE {database}")
+    shop = Shop.on_running_spark(ahead.primary, database, tmp_path, lake, monkeypatch)
+    persons = Persons(ahead, shop, len(MODES), 40)
+    persons.insert(persons.ids)
+    persons.everywhere("UPDATE {t} SET n = n + 1")
+    shop.runs(2)
+    persons.fail_over()
+    persons.delete(persons.erased)
+    shop.runs(1)
+    for table in persons.modes:
+        persons.erase(table, persons.erased)
+        persons.assert_nothing_is_left(table, persons.erased)
+    start = shop.execute("SHOW BINARY LOGS")[0][0]
+    shop.cdc(f"cdc cursor rewind shop --position {start}:4 --why x")
+    shop.runs(1)
+    assert shop.cursor("drain")["epoch"] == 3
+    for table in persons.modes:
+        persons.assert_others_are_as_at_the_source(table)
+        persons.assert_nothing_is_left(table, persons.erased)

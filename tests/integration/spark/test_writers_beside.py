@@ -202,19 +202,17 @@ class Writers:
         """Merge everything once more, and compare."""
         self.merge()
         self.lake.merge(self.lake.batches.plan(300, self.windows[2]))
-        expected = sorted(self.source().items())
-        if "other_source" in ran:
-            expected += [(SHARED + i, 9) for i in range(3)]
-        found = self.rows()
+        shared = range(SHARED, SHARED + 3 * ("other_source" in ran))
+        expected, found = [*sorted(self.source().items()), *((key, 9) for key in shared)], self.rows()
         if self.mode == "append":
-            expected = sorted(
-                (row.offset, row.values["id"]) for window in self.changes for row in window if row.op != "r"
-            )
-            found = self.lake.rows(self.orders.name, "_offset", "id")
-            expected += [(10 + i, SHARED + i) for i in range(3)] if "other_source" in ran else []
-            if "foreign_delete" in ran:
-                expected = [one for one in expected if one not in ((15, 5), (290, 5))]
-            expected, found = sorted(expected), sorted(one for one in found if one[0] != 300)
+            taken = ((15, 5), (290, 5)) if "foreign_delete" in ran else ()
+            changes = {(row.offset, row.values["id"]) for window in self.changes for row in window if row.op != "r"}
+            expected = sorted([*changes.difference(taken), *((10 + i, key) for i, key in enumerate(shared))])
+            found = sorted(one for one in self.lake.rows(self.orders.name, "_offset", "id") if one[0] != 300)
+        elif "foreign_delete" in ran and {"backfill", "snapshot"} & set(ran):
+            # They bring the row again if they came last.
+            assert len([one for one in found if one[0] == 5]) <= 1
+            expected, found = ([one for one in rows if one[0] != 5] for rows in (expected, found))
         assert found == expected
         if self.mode == "scd2":
             versions = self.lake.rows(self.orders.name, "id", "_epoch", "_binlog", "_offset", "_row")
@@ -343,6 +341,8 @@ EVERY_PAIR = [
     if not _never(first, deed)
     and not _needs_a_table(second, deed)
     and not (mode == "append" and "repair" in (first, second))
+    # A snapshot that comes before the changes that it holds is planned otherwise for a list.
+    and not (mode == "append" and first == "snapshot")
 ]
 
 ESSENTIAL = [

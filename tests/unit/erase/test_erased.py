@@ -109,7 +109,6 @@ def test_at_another_server_time_decides_if_there_are_no_gtids():
         (HERE, f"{HERE.server_uuid}:1-10", f"{HERE.server_uuid}:10", f"{HERE.server_uuid}:11"),
         (HERE, f"{HERE.server_uuid}:1-10", f"{HERE.server_uuid}:3", f"{THERE.server_uuid}:3"),
         (MARIADB, "0-1-10", "0-1-10", "0-2-11"),
-        (MARIADB, "0-1-10", "0-3-9", "0-1-12"),
     ],
 )
 def test_at_another_server_transactions_decide_beside_time(identity, executed, before, after):
@@ -118,6 +117,25 @@ def test_at_another_server_transactions_decide_beside_time(identity, executed, b
     rows = [(7, 90, 10, 9, before), (7, 1, 11, 9, after), (7, 1, 12, -9, before), (7, 1, 13, 9, None)]
     other = replace(identity, server_id=9, server_uuid=THERE.server_uuid if identity.server_uuid else "")
     assert left(erasure, 3, other, *rows) == [(7, 11), (7, 12)]
+
+
+@pytest.mark.parametrize(
+    ("identity", "executed", "own", "of_another", "later"),
+    [
+        (HERE, f"{HERE.server_uuid}:1-10,{THERE.server_uuid}:1-5", f"{HERE.server_uuid}:10", f"{THERE.server_uuid}:5", f"{THERE.server_uuid}:6"),
+        (MARIADB, "0-1-10,0-2-5", "0-1-10", "0-2-5", "0-2-11"),
+        (MARIADB, "0-1-10", "0-1-10", "0-3-9", "0-3-11"),
+    ],
+)  # fmt: skip
+def test_the_time_of_another_server_than_the_one_that_was_asked_says_nothing(
+    identity, executed, own, of_another, later
+):
+    """Its clock was ahead: its changes from before the erasure would come back, and the deletion that followed would not."""
+    erasure = replace(ERASURE, identity=identity, gtid_set=executed)
+    rows = [(7, 1, 10, -700, of_another), (7, 1, 11, 9, own), (7, 1, 12, 9, later), (7, 1, 13, -9, own)]
+    assert left(erasure, 3, identity, *rows) == [(7, 12), (7, 13)]
+    years = timedelta(days=400).total_seconds()
+    assert left(erasure, 3, identity, (7, 1, 10, -years, of_another)) == [(7, 10)]  # the GTIDs began again
 
 
 def test_rows_of_other_tables_and_of_tables_without_a_key_stay():
