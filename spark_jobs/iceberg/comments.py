@@ -6,7 +6,7 @@ from typing import Any
 
 from cdc_lib.lake.comments import COMMENTS_PROPERTY, CommentChange
 from cdc_lib.model.lake_table import LakeTable
-from spark_jobs.iceberg.renames import refuse_renamed
+from spark_jobs.iceberg.renames import refuse_redefined
 
 COMMENT_PROPERTY = "comment"
 """Table property that engines show as the table's comment."""
@@ -22,10 +22,10 @@ def change_comments(table: Any, state: LakeTable, change: CommentChange, source_
         source_table: for messages.
 
     Raises:
-        MergeConflict: another merge has renamed columns meanwhile.
+        MergeConflict: another merge has changed the columns meanwhile.
     """
     transaction = table.newTransaction()
-    refuse_renamed(transaction.table(), state.renames, source_table)
+    refuse_redefined(transaction.table(), state, source_table)
     if change.columns:
         schema = transaction.updateSchema()
         for name, text in change.columns.items():
