@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from cdc_lib.model.erasure import Erasure
 from cdc_lib.model.gtid import GtidSet, was_committed_at
 from cdc_lib.model.manifest import BINLOG, GTID, OFFSET, ROW, TS
-from cdc_lib.model.position import SNAPSHOT_ROW
+from cdc_lib.model.position import SNAPSHOT_ROW, Point
 from cdc_lib.model.schema import TableSchema
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.table_name import TableName
 
 ErasuresOf = Callable[[TableName], Sequence[Erasure]]
 
-CLOCKS_APART = timedelta(days=1)
+_CLOCKS_APART = timedelta(days=1)
 """By how much the clocks of two servers of a source differ at most."""
 
 
@@ -59,12 +59,9 @@ class ErasedRows:
     def _later(self, known: Sequence[Erasure], rows: pa.Table) -> Iterator[Erasure]:
         """Yield the erasures that may have come later than one of the changes: after years, few of many."""
         files, offsets = (rows.column(name).to_numpy() for name in (BINLOG, OFFSET))
-        first = (self.epoch, int(files.min()), int(offsets[files == files.min()].min()))
+        first = Point(self.epoch, int(files.min()), int(offsets[files == files.min()].min()))
         earliest = pc.min(rows.column(TS)).as_py()
-        for one in known:
-            latest = one.at + CLOCKS_APART
-            if first <= one.point or (one.epoch < self.epoch and (earliest is None or earliest < latest)):
-                yield one
+        yield from (one for one in known if may_be_later(one, first, earliest))
 
     def _is_before(self, erasure: Erasure, rows: pa.Table) -> NDArray[np.bool_]:
         """Return which changes were committed before an erasure."""
@@ -78,7 +75,7 @@ class ErasedRows:
         found = _is_earlier(rows, erasure.at)
         if erasure.gtid_set:
             return self._is_executed(erasure, rows.column(GTID)) & (
-                found | (_is_earlier(rows, erasure.at + CLOCKS_APART) & self._is_of_others(erasure, rows.column(GTID)))
+                found | (_is_earlier(rows, erasure.at + _CLOCKS_APART) & self._is_of_others(erasure, rows.column(GTID)))
             )
         return found & place if self.identity.is_same_server(erasure.identity) else found
 
@@ -93,6 +90,18 @@ class ErasedRows:
     def _is_of_others(erasure: Erasure, gtids: pa.ChunkedArray) -> NDArray[np.bool_]:
         """Return which changes another server committed first than the one that was asked for the erasure."""
         return _is_one_of(gtids, [name for name in _names(gtids) if not was_committed_at(erasure.identity, name)])
+
+
+def may_be_later(erasure: Erasure, first: Point, earliest: datetime | None) -> bool:
+    """Whether an erasure may have come later than one of some changes.
+
+    Args:
+        erasure: of the table.
+        first: position of the first change.
+        earliest: time of the earliest one; None if it is not known.
+    """
+    is_early = earliest is None or earliest < erasure.at + _CLOCKS_APART
+    return first <= erasure.point or (erasure.epoch < first.epoch and is_early)
 
 
 def _names(gtids: pa.ChunkedArray) -> list[str]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from cdc_lib.backfill.archive import acknowledged
 from cdc_lib.backfill.period import chosen, times_of
 from cdc_lib.config.shape import masks_column
-from cdc_lib.drain.erased import CLOCKS_APART
+from cdc_lib.drain.erased import may_be_later
 from cdc_lib.errors import ConfigError
 from cdc_lib.model.backfill import ArchivedWindow, Period
 from cdc_lib.model.batch_check import BatchReport, WindowCheck
@@ -134,12 +134,9 @@ class BatchVerification:
 
     def _erased(self, manifest: Manifest, window: Window) -> list[TableName]:
         """Return the tables of which a batch may lack changes, because their rows were erased."""
-        start, began = Point.at(window.epoch, window.start), manifest.first_time
-        return [
-            one.table
-            for one in erasures(self.source.store, self.source.name)
-            if start < one.point or (began is not None and began <= one.at + CLOCKS_APART)
-        ]
+        first = Point.at(window.epoch, window.start).just_after()
+        known = erasures(self.source.store, self.source.name)
+        return [one.table for one in known if may_be_later(one, first, manifest.first_time)]
 
     @contextmanager
     def _replay(self, manifest: Manifest, window: Window) -> Iterator[Replay]:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc_lib.drain.erased import ErasedRows, erased_among
+from cdc_lib.drain.erased import ErasedRows, erased_among, may_be_later
 from cdc_lib.erase.reached import refuse_snapshot, refuse_unreached
 from cdc_lib.errors import MergeConflict
 from cdc_lib.model.cursor import Cursor
 from cdc_lib.model.erasure import Erasure, TableErasures, digest_of
 from cdc_lib.model.merge_plan import Cut, TableCut
-from cdc_lib.model.position import Position
+from cdc_lib.model.position import Point, Position
 from cdc_lib.model.schema import Column, SourceType, TableSchema
 from cdc_lib.model.server_identity import ServerIdentity
 from cdc_lib.model.table_name import TableName
@@ -136,6 +136,22 @@ def test_the_time_of_another_server_than_the_one_that_was_asked_says_nothing(
     assert left(erasure, 3, identity, *rows) == [(7, 12), (7, 13)]
     years = timedelta(days=400).total_seconds()
     assert left(erasure, 3, identity, (7, 1, 10, -years, of_another)) == [(7, 10)]  # the GTIDs began again
+
+
+@pytest.mark.parametrize(
+    ("first", "hours", "expected"),
+    [
+        (Point(1, 9, 9000), 99, True),
+        (Point(2, 5, 1000), 99, True),
+        (Point(2, 5, 1001), -99, False),
+        (Point(3, 1, 4), 1, True),
+        (Point(3, 1, 4), 25, False),
+        (Point(3, 1, 4), None, True),
+    ],
+)
+def test_changes_from_after_an_erasure_are_known_without_a_look_at_them(first, hours, expected):
+    """In its epoch by place, else by times, unless the clocks of two servers may explain them."""
+    assert may_be_later(ERASURE, first, None if hours is None else AT + timedelta(hours=hours)) == expected
 
 
 def test_rows_of_other_tables_and_of_tables_without_a_key_stay():
