@@ -73,23 +73,10 @@ class ErasedRows:
         # Positions and GTIDs may begin again after a reset of the server, and clocks of two servers differ: only what is
         # earlier by both counts. What another server committed has its time, so there the GTID decides.
         found = _is_earlier(rows, erasure.at)
-        if erasure.gtid_set:
-            return self._is_executed(erasure, rows.column(GTID)) & (
-                found | (_is_earlier(rows, erasure.at + _CLOCKS_APART) & self._is_of_others(erasure, rows.column(GTID)))
-            )
-        return found & place if self.identity.is_same_server(erasure.identity) else found
-
-    def _is_executed(self, erasure: Erasure, gtids: pa.ChunkedArray) -> NDArray[np.bool_]:
-        """Return which changes are of transactions that the server had executed before an erasure; true for those without a GTID."""
-        flavor = erasure.identity.flavor
-        executed = GtidSet.parse(flavor, erasure.gtid_set)
-        asked = {name: GtidSet.parse(flavor, name) for name in _names(gtids)}
-        return ~_is_one_of(gtids, [name for name, one in asked.items() if executed.widened(one).lacks(one)])
-
-    @staticmethod
-    def _is_of_others(erasure: Erasure, gtids: pa.ChunkedArray) -> NDArray[np.bool_]:
-        """Return which changes another server committed first than the one that was asked for the erasure."""
-        return _is_one_of(gtids, [name for name in _names(gtids) if not was_committed_at(erasure.identity, name)])
+        if not erasure.gtid_set:
+            return found & place if self.identity.is_same_server(erasure.identity) else found
+        executed, of_others = _transactions(erasure, rows.column(GTID))
+        return executed & (found | (of_others & _is_earlier(rows, erasure.at + _CLOCKS_APART)))
 
 
 def may_be_later(erasure: Erasure, first: Point, earliest: datetime | None) -> bool:
@@ -104,8 +91,19 @@ def may_be_later(erasure: Erasure, first: Point, earliest: datetime | None) -> b
     return first <= erasure.point or (erasure.epoch < first.epoch and is_early)
 
 
-def _names(gtids: pa.ChunkedArray) -> list[str]:
-    return [name for name in pc.unique(gtids).to_pylist() if name]
+def _transactions(erasure: Erasure, gtids: pa.ChunkedArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return of which transactions changes are.
+
+    Returns:
+        Whether the server that was asked had executed it before the erasure, true without a GTID; and whether another server
+        committed it first, false without one.
+    """
+    flavor = erasure.identity.flavor
+    executed = GtidSet.parse(flavor, erasure.gtid_set)
+    asked = {name: GtidSet.parse(flavor, name) for name in pc.unique(gtids).to_pylist() if name}
+    later = [name for name, one in asked.items() if executed.widened(one).lacks(one)]
+    of_others = [name for name in asked if not was_committed_at(erasure.identity, name)]
+    return ~_is_one_of(gtids, later), _is_one_of(gtids, of_others)
 
 
 def _is_one_of(gtids: pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.bool_]:

@@ -203,7 +203,7 @@ class DefinedTable:
             location = location_of(self._session, self._name)
             self._session.sql(create_sql(self._name, schema, mode, properties, location, layout))
             for statement in key_clauses(self._name, schema, mode, layout):
-                self._sql(statement)
+                self._session.sql(statement)
         return self._loaded()
 
     def begin_again(
@@ -224,8 +224,9 @@ class DefinedTable:
         """Change the mode: every step may be repeated, and the mode is written last."""
         have = {column.name for column in self._loaded().columns}
         with translate_errors(f"give the lake table the mode {mode}", self._table):
+            self._to_change()  # once: the statements commit rows themselves
             for statement in become_sql(self._name, mode, have):
-                self._sql(statement)
+                self._session.sql(statement)
         return self._loaded()
 
     def rename(self, state: LakeTable, names: Mapping[str, str], renames: Sequence[ColumnRename]) -> LakeTable:

@@ -6,6 +6,7 @@ import itertools
 import json
 import secrets
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -114,11 +115,17 @@ def mail(table, person):
     return f"{table}.{person}@lind.example"
 
 
-@pytest.fixture(params=KINDS)
-def pair(request):
-    with replicated(request.param) as pair:
+@contextmanager
+def servers(kind, skews=(0, 0)):
+    with replicated(kind, skews=skews) as pair:
         pair.primary.execute("CREATE DATABASE seen")
         pair.primary.execute("CREATE TABLE seen.t (id INT PRIMARY KEY, v INT)")
+        yield pair
+
+
+@pytest.fixture(params=KINDS)
+def pair(request):
+    with servers(request.param) as pair:
         yield pair
 
 
@@ -190,9 +197,7 @@ def test_erased_persons_do_not_come_back_and_the_others_stay(pair, tables, count
 @pytest.fixture(params=[kind for kind in KINDS if "without" not in kind])
 def ahead(request):
     """Servers of which the first primary has a clock that is five minutes ahead."""
-    with replicated(request.param, skews=(300, 0)) as pair:
-        pair.primary.execute("CREATE DATABASE seen")
-        pair.primary.execute("CREATE TABLE seen.t (id INT PRIMARY KEY, v INT)")
+    with servers(request.param, skews=(300, 0)) as pair:
         yield pair
 
 
